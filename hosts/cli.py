@@ -1,0 +1,118 @@
+"""The `lineup` command: global options, the verbs of hosts/commands, and the one place where failures become a line and an exit code.
+
+Rules:
+1. Exit codes: 0 ok, 1 unexpected, 2 usage, 3 denied, 4 kernel unreachable, 5 tool failed, 6 timed out or expired, 8 conflict,
+   130 interrupted (hosts.output).
+2. Bad arguments are failures like all others: one line, with a pointer to the argument; what was typed is not repeated.
+3. A bug gives its kind and place, never its text: that may quote what a person wrote.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import traceback
+from collections.abc import Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from hosts.commands import calls, offline, reading, session
+from hosts.commands.setting import Setting, as_failure, first_cause
+from hosts.homes import choose_home
+from hosts.output import UNEXPECTED, USAGE, Exit, Failure, print_failure
+
+app = typer.Typer(
+    name="lineup",
+    help="LineUp Runtime: one Agent, sealed apps, a durable kernel between them.",
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    no_args_is_help=False,
+)
+
+app.command("run")(session.run)
+app.command("stop")(session.stop)
+app.command("demo")(session.demo)
+app.command("agent")(session.agent)
+app.command("call")(calls.call)
+app.add_typer(calls.app, name="calls")
+app.command("ps")(reading.ps)
+app.add_typer(reading.inventory, name="inventory")
+app.add_typer(reading.app, name="app")
+app.add_typer(offline.audit, name="audit")
+app.command("doctor")(offline.doctor)
+app.command("version")(offline.version)
+
+HomeOption = Annotated[Path | None, typer.Option("--home", help="Where state is kept; default LINEUP_HOME, else the XDG state folder.")]
+AppFolderOption = Annotated[list[Path] | None, typer.Option("--app-folder", hidden=True, help="More apps for a kernel started now.")]
+
+_TYPED = re.compile(r"\s*(\([^)]*\)|'[^']*'|\"[^\"]*\"|:.*)")
+
+
+@app.callback()
+def choose(
+    context: typer.Context,
+    home: Annotated[
+        Path | None, typer.Option("--home", help="Where state is kept; default LINEUP_HOME, else the XDG state folder.")
+    ] = None,
+    app_folder: Annotated[
+        list[Path] | None, typer.Option("--app-folder", hidden=True, help="A further folder of apps for a kernel started now.")
+    ] = None,
+) -> None:
+    """Take the options that stand before the verb."""
+    context.obj = Setting(choose_home(home, os.environ), tuple(app_folder or ()))
+
+
+def wants_json(arguments: Sequence[str]) -> bool:
+    """Say whether --format json was asked for, also when the rest of the line makes no sense."""
+    return "--format=json" in arguments or any(pair == ("--format", "json") for pair in pairwise(arguments))
+
+
+def _usage_failure(error: typer.TyperException) -> Failure:
+    parameter = getattr(error, "param", None)
+    option = getattr(error, "option_name", None)
+    pointer = option or getattr(parameter, "name", None) or "command line"
+    expected = getattr(getattr(parameter, "type", None), "name", None)
+    message = _TYPED.sub("", error.format_message().splitlines()[0]).strip().rstrip(".:") or "the command was not understood"
+    return Failure(USAGE, {"pointer": pointer, "expected": expected, "hint": "see `lineup --help`"}, message=message)
+
+
+def _bug_failure(error: BaseException) -> Failure:
+    place = traceback.extract_tb(error.__traceback__)[-1:]
+    where = f"{Path(place[0].filename).name}:{place[0].lineno}" if place else "unknown"
+    return Failure(UNEXPECTED, {"kind": type(error).__name__, "place": where})
+
+
+def run_command(arguments: Sequence[str]) -> int:
+    """Run one command line and return its exit code."""
+    try:
+        code = app(args=list(arguments), prog_name="lineup", standalone_mode=False)
+    except typer.TyperException as error:
+        failure = _usage_failure(error)
+    except typer.Abort:
+        failure = Failure("interrupted_by_person", exit_code=Exit.INTERRUPTED)
+    except BaseException as error:  # the border of the program: everything that ends it becomes one line
+        cause = first_cause(error)
+        failure = as_failure(cause) or _bug_failure(cause)
+    else:
+        return code if isinstance(code, int) else Exit.OK
+    print_failure(failure, as_json=wants_json(arguments))
+    return failure.exit_code
+
+
+def main() -> None:
+    """Entry point of the `lineup` command."""
+    code = run_command(sys.argv[1:])
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the interpreter flushes once more at its end
+    sys.exit(int(code))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,74 @@
+"""Where a kernel keeps its state, as the hosts see it: LINEUP_HOME and the names of the files in it (SPEC 2.8, 2.9).
+
+Rules:
+1. --home wins over LINEUP_HOME, which wins over the XDG state folder. The environment is read here and nowhere else in the hosts.
+2. The folder is created 0700; one that belongs to somebody else is refused, never used.
+3. Everything else in the home belongs to the kernel; a host reads the pairing secret and appends the kernel's stderr to kernel.log.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+
+class HomeRefused(Exception):
+    """This folder cannot be a home. `reason` is a sentence without the path."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+@dataclass(frozen=True, slots=True)
+class Home:
+    """One LINEUP_HOME, absolute."""
+
+    folder: Path
+
+    @property
+    def run_folder(self) -> Path:
+        """The 0700 folder of the local socket."""
+        return self.folder / "run"
+
+    @property
+    def pairing_file(self) -> Path:
+        """Where the pairing secret of this home stands (0600)."""
+        return self.run_folder / "pairing"
+
+    @property
+    def log_file(self) -> Path:
+        """Where the stderr of the kernel goes."""
+        return self.folder / "kernel.log"
+
+    def pairing(self) -> str | None:
+        """Return the pairing secret, or None when no kernel has made one yet."""
+        try:
+            return self.pairing_file.read_text(encoding="ascii").strip()
+        except (FileNotFoundError, UnicodeDecodeError):
+            return None
+
+    def create(self) -> None:
+        """Make the folder if it is missing. Raises: HomeRefused when it is not a folder of this user."""
+        try:
+            self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            found = self.folder.stat()
+        except OSError as error:
+            raise HomeRefused(f"the home folder cannot be made: {os.strerror(error.errno or 0)}") from error
+        if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid():
+            raise HomeRefused("the home folder belongs to another user")
+        if found.st_mode & 0o022:
+            raise HomeRefused("the home folder can be written by others; run chmod go-w on it")
+
+
+def choose_home(option: Path | None, environ: Mapping[str, str]) -> Home:
+    """Pick the home by rule 1."""
+    if option is not None:
+        return Home(option.absolute())
+    if named := environ.get("LINEUP_HOME"):
+        return Home(Path(named).expanduser().absolute())
+    state = Path(environ.get("XDG_STATE_HOME") or "~/.local/state").expanduser()
+    return Home((state / "lineup").absolute())

@@ -1,0 +1,126 @@
+"""What a view knows of the kernel: the last snapshot with every delta since applied (SPEC 2.6). Pure.
+
+Rules:
+1. A delta must be the next one; a gap means the view missed something: OutOfStep, and the owner of the link asks for a new snapshot.
+2. The mirror never guesses: a request changes nothing here until the kernel's delta says so.
+3. Windows: all open calls, and the newest MAX_ENDED_CALLS ended calls and MAX_MESSAGES messages; older ones are read by request.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from kernel.protocol.host import Delta, Snapshot
+from lineup_sdk.protocol.messages import JsonObject
+
+MAX_ENDED_CALLS = 200
+MAX_MESSAGES = 500
+MAX_GONE_INSTANCES = 50
+
+ENDED_STATUSES = frozenset({"submitted", "completed", "failed", "cancelled", "expired", "rejected"})
+GONE_STATES = frozenset({"stopped", "failed"})
+
+
+class OutOfStep(Exception):
+    """A delta is missing before this one, or it is of a kind this host does not know."""
+
+
+@dataclass(slots=True)
+class Mirror:
+    """See the head of the file. calls and messages by local number, instances by id."""
+
+    seq: int = 0
+    calls: dict[int, JsonObject] = field(default_factory=dict)
+    instances: dict[str, JsonObject] = field(default_factory=dict)
+    messages: dict[int, JsonObject] = field(default_factory=dict)
+    focus: list[str] = field(default_factory=list)
+    apps: list[JsonObject] = field(default_factory=list)
+    revision: str = ""
+    agent: JsonObject = field(default_factory=dict)
+    kernel: JsonObject = field(default_factory=dict)
+
+    def call(self, call_id: str) -> JsonObject | None:
+        """Return the summary of a call in the window."""
+        return next((call for call in self.calls.values() if call["call_id"] == call_id), None)
+
+    def open_calls(self) -> list[JsonObject]:
+        """Return the calls without an outcome, oldest first."""
+        return [call for _, call in sorted(self.calls.items()) if call["status"] not in ENDED_STATUSES]
+
+    def ended_calls(self) -> list[JsonObject]:
+        """Return the calls with an outcome, newest first."""
+        return [call for _, call in sorted(self.calls.items(), reverse=True) if call["status"] in ENDED_STATUSES]
+
+    def live_instances(self) -> list[JsonObject]:
+        """Return the instances that are neither stopped nor failed."""
+        return [instance for instance in self.instances.values() if instance["state"] not in GONE_STATES]
+
+    def front(self) -> JsonObject | None:
+        """Return the instance in front, or None for the conversation."""
+        return self.instances.get(self.focus[-1]) if self.focus else None
+
+    def title_of(self, app_scope: str) -> str:
+        """Return the title of an app as its Manifest gives it, or its scope."""
+        return next((str(app["title"]) for app in self.apps if app["app_scope"] == app_scope), app_scope)
+
+    def timeline(self) -> list[JsonObject]:
+        """Return the messages of the window, oldest first."""
+        return [message for _, message in sorted(self.messages.items())]
+
+
+def from_snapshot(snapshot: Snapshot) -> Mirror:
+    """Start a mirror anew."""
+    state = snapshot.state
+    return Mirror(
+        seq=snapshot.seq,
+        calls={call["number"]: call for call in state["calls"]},
+        instances={instance["instance_id"]: instance for instance in state["instances"]},
+        messages={message["number"]: message for message in state["messages"]},
+        focus=list(state["focus"]),
+        apps=list(state["apps"]),
+        revision=str(state["revision"]),
+        agent=dict(state["agent"]),
+        kernel=dict(state["kernel"]),
+    )
+
+
+def apply(mirror: Mirror, delta: Delta) -> None:
+    """Bring the mirror one step on. Raises: OutOfStep."""
+    if delta.seq != mirror.seq + 1:
+        raise OutOfStep
+    mirror.seq = delta.seq
+    for change in delta.changes:
+        _apply_one(mirror, str(change["kind"]), change["value"])
+    _trim(mirror)
+
+
+def _apply_one(mirror: Mirror, kind: str, value: Any) -> None:
+    match kind, value:
+        case "call", {"number": int(number)}:
+            mirror.calls[number] = value
+        case "message", {"number": int(number)}:
+            mirror.messages[number] = value
+        case "instance", {"instance_id": str(instance_id)}:
+            mirror.instances[instance_id] = value
+        case "focus", list():
+            mirror.focus = list(value)
+        case "apps", list():
+            mirror.apps = list(value)
+        case "agent", dict():
+            mirror.agent = value
+        case "revision", str():
+            mirror.revision = value
+        case _:
+            raise OutOfStep
+
+
+def _trim(mirror: Mirror) -> None:
+    if len(mirror.calls) > MAX_ENDED_CALLS:
+        for call in mirror.ended_calls()[MAX_ENDED_CALLS:]:
+            del mirror.calls[call["number"]]
+    for number in sorted(mirror.messages)[:-MAX_MESSAGES]:
+        del mirror.messages[number]
+    gone = [instance_id for instance_id, instance in mirror.instances.items() if instance["state"] in GONE_STATES]
+    for instance_id in gone[:-MAX_GONE_INSTANCES]:
+        del mirror.instances[instance_id]

@@ -1,0 +1,160 @@
+"""How the `lineup` command speaks: data on stdout, all else on stderr, one error line, fixed exit codes.
+
+Rules:
+1. Data is text for people or, with --format json, one JSON value. Text from apps and Agents is made visible, never markup.
+2. A failure is exactly one line on stderr: JSON when --format json was given or stderr is no terminal, else one for people.
+3. It holds code, message, pointer, expected, hint; never the refused value, never a traceback.
+4. What leaves here with a code of the kernel keeps it; the command's own words (HOST_WORDS) never travel on a wire.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable, Sequence
+from enum import IntEnum, StrEnum
+
+from hosts.strict_json import write_json
+from hosts.visible import one_line, visible
+from lineup_sdk.protocol.codes import Code
+from lineup_sdk.protocol.messages import JsonObject
+
+
+class Exit(IntEnum):
+    """The exit codes of the command."""
+
+    OK = 0
+    UNEXPECTED = 1
+    USAGE = 2
+    DENIED = 3
+    UNREACHABLE = 4
+    TOOL_FAILED = 5
+    TIMED_OUT = 6
+    CONFLICT = 8
+    INTERRUPTED = 130
+
+
+class Format(StrEnum):
+    """What a reading verb writes."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
+USAGE = "usage"
+UNEXPECTED = "unexpected"
+UNREACHABLE = "kernel_unreachable"
+TIMED_OUT = "timed_out"
+INTERRUPTED = "interrupted_by_person"
+
+_EXITS: dict[str, Exit] = {
+    Code.APP_DISABLED: Exit.DENIED,
+    Code.APP_INSTANCE_NOT_FOUND: Exit.USAGE,
+    Code.APP_SCOPE_MISMATCH: Exit.USAGE,
+    Code.CALL_ALREADY_FINAL: Exit.CONFLICT,
+    Code.CALL_ID_CONFLICT: Exit.CONFLICT,
+    Code.CALL_NOT_FOUND: Exit.USAGE,
+    Code.CAPABILITY_DENIED: Exit.DENIED,
+    Code.DOOR_BUSY: Exit.CONFLICT,
+    Code.EXPIRED: Exit.TIMED_OUT,
+    Code.INVENTORY_REVISION_MISMATCH: Exit.CONFLICT,
+    Code.LIFECYCLE_DENIED: Exit.DENIED,
+    Code.LIMIT_EXCEEDED: Exit.CONFLICT,
+    Code.STORE_LOCKED: Exit.CONFLICT,
+    Code.SURFACE_UNAVAILABLE: Exit.DENIED,
+    Code.TOOL_INPUT_INVALID: Exit.USAGE,
+    Code.TOOL_NOT_ADVERTISED: Exit.USAGE,
+    INTERRUPTED: Exit.INTERRUPTED,
+    TIMED_OUT: Exit.TIMED_OUT,
+    UNREACHABLE: Exit.UNREACHABLE,
+    USAGE: Exit.USAGE,
+}
+
+_MESSAGES: dict[str, str] = {
+    Code.APP_CRASHED: "the app died too often while working on it",
+    Code.APP_DISABLED: "this app or tool is switched off",
+    Code.APP_INSTANCE_NOT_FOUND: "no such app is running",
+    Code.CALL_ALREADY_FINAL: "the call has its outcome already",
+    Code.CALL_ID_CONFLICT: "this call id was used before for another content",
+    Code.CALL_NOT_FOUND: "there is no such call",
+    Code.CANCELLED: "the call was cancelled",
+    Code.CAPABILITY_DENIED: "not allowed here",
+    Code.DOOR_BUSY: "another Agent is connected",
+    Code.EXPIRED: "the call ran out of time",
+    Code.INTERRUPTED: "the call died half done and may not run twice",
+    Code.INVENTORY_REVISION_MISMATCH: "the tools have changed since they were listed",
+    Code.LIFECYCLE_DENIED: "not allowed now",
+    Code.SANDBOX_INCOMPLETE: "a layer of the sandbox is missing on this machine; no app runs without it",
+    Code.STORE_CORRUPT: "the database of this home fails its checks",
+    Code.STORE_FOREIGN: "this home or its database belongs to another program or user",
+    Code.STORE_FULL: "the disk is full",
+    Code.STORE_LOCKED: "another kernel holds this home",
+    Code.STORE_NEWER: "the database of this home was written by a newer version",
+    Code.TOOL_FAILED: "the app reported failure",
+    Code.TOOL_INPUT_INVALID: "the input does not fit the tool's schema",
+    Code.TOOL_NOT_ADVERTISED: "there is no such tool or app in the inventory",
+    INTERRUPTED: "interrupted",
+    TIMED_OUT: "no answer in time",
+    UNEXPECTED: "something went wrong in the command itself",
+    UNREACHABLE: "no kernel answers on this home",
+    USAGE: "the command was not understood",
+}
+
+
+class Failure(Exception):
+    """Ends the command: one line on stderr and an exit code."""
+
+    def __init__(self, code: str, detail: JsonObject | None = None, *, exit_code: Exit | None = None, message: str | None = None) -> None:
+        super().__init__(code)
+        self.code = code
+        self.detail = {key: value for key, value in (detail or {}).items() if value is not None}
+        self.exit_code = exit_code if exit_code is not None else _EXITS.get(code, Exit.UNEXPECTED)
+        self.message = message or _MESSAGES.get(code, code.replace("_", " "))
+
+
+def usage(message: str, *, pointer: str, expected: str | None = None, hint: str | None = None) -> Failure:
+    """Build the failure for bad arguments: pointer names the argument."""
+    return Failure(USAGE, {"pointer": pointer, "expected": expected, "hint": hint}, message=message)
+
+
+def write_data(value: object, lines: Iterable[str], chosen: Format) -> None:
+    """Write the answer of a verb: the value as JSON, or the lines made for people."""
+    if chosen is Format.JSON:
+        print_data(write_json(value))
+        return
+    for line in lines:
+        print_data(line)
+
+
+def print_data(line: str) -> None:
+    """Write one line of data and flush it."""
+    sys.stdout.write(line + "\n")
+    sys.stdout.flush()
+
+
+def print_note(line: str) -> None:
+    """Write one line for people beside the data."""
+    sys.stderr.write(line + "\n")
+    sys.stderr.flush()
+
+
+def print_failure(failure: Failure, *, as_json: bool) -> None:
+    """Write the one error line."""
+    if as_json or not os.isatty(2):
+        print_note(write_json({"code": failure.code, "message": failure.message, "detail": failure.detail}))
+        return
+    parts = [f"lineup: {failure.message} ({failure.code})"]
+    parts += [f"{name}: {one_line(str(value), 300)}" for name, value in sorted(failure.detail.items()) if value != ""]
+    print_note("; ".join(parts))
+
+
+def facts(value: JsonObject) -> list[str]:
+    """Lay out an object as one `name: value` a line, made visible."""
+    return [f"{name}: {visible(field) if isinstance(field, str) else write_json(field)}" for name, field in value.items()]
+
+
+def table(rows: Sequence[Sequence[object]], head: Sequence[str]) -> list[str]:
+    """Lay out rows in columns; every cell is made visible."""
+    cells = [list(head), *([visible(str(cell if cell is not None else "-")) for cell in row] for row in rows)]
+    widths = [max(len(row[column]) for row in cells) for column in range(len(head))]
+    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in cells]

@@ -1,0 +1,98 @@
+"""A view that stays: attached, mirrored, and attached again when the kernel dies (SPEC 2.6, 2.9). Console and headless stand on it.
+
+Use: `await nursery.start(view.run)`; then `view.mirror`, `await view.wait_change()`, `await view.request(message)`.
+Rules:
+1. A link that ends without a goodbye is a dead kernel: it is started again, within the launcher's limit. A link that lags or loses
+   step is opened again. Any other goodbye is the kernel's will: the view ends and `ended` says why.
+2. While there is no link the mirror keeps its last picture and `phase` says that it is old.
+3. A request made while there is no link waits for the next one; one whose link ends raises LinkLost and is not sent again.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import trio
+
+from hosts.launch import Launcher
+from hosts.link import Event, HostLink, LinkLost, hello
+from hosts.mirror import Mirror, OutOfStep, apply, from_snapshot
+from kernel.protocol.host import Delta, Goodbye, Snapshot
+from lineup_sdk.protocol.codes import Code
+from lineup_sdk.protocol.messages import JsonObject, Message
+
+Phase = Literal["connecting", "up", "ended"]
+
+_COME_BACK = frozenset({Code.LIMIT_EXCEEDED, Code.PROTOCOL_VIOLATION})  # said to a view that lagged or lost step
+
+
+class View:
+    """See the head of the file."""
+
+    def __init__(self, launcher: Launcher, label: str) -> None:
+        self.mirror = Mirror()
+        self.phase: Phase = "connecting"
+        self.ended: Goodbye | None = None
+        self.restarts = 0
+        self._launcher = launcher
+        self._label = label
+        self._link: HostLink | None = None
+        self._changed = trio.Event()
+
+    async def run(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Stay attached until the kernel is stopped; started once the first snapshot is in.
+
+        Raises: KernelUnreachable when it cannot be started (again), Refused when it does not take this view.
+        """
+        is_started = False
+        async with trio.open_nursery() as nursery:
+            while self.phase != "ended":
+                link = await self._launcher.attach(nursery, hello("view", label=self._label))
+                try:
+                    async for event in link.events:
+                        self._take(link, event)
+                        if not is_started:
+                            is_started = True
+                            task_status.started()
+                finally:
+                    self._drop(link)
+
+    def _take(self, link: HostLink, event: Event) -> None:
+        try:
+            match event:
+                case Snapshot():
+                    self.mirror, self.phase, self._link = from_snapshot(event), "up", link
+                case Delta():
+                    apply(self.mirror, event)
+                case _:
+                    pass  # envelopes go to an agent or the asking admin only
+        except OutOfStep:
+            link.close()
+        self._tell()
+
+    def _drop(self, link: HostLink) -> None:
+        self._link = None
+        link.close()
+        farewell = link.farewell
+        if farewell is not None and farewell.code not in _COME_BACK:
+            self.phase, self.ended = "ended", farewell
+        else:
+            self.phase = "connecting"
+            self.restarts += 1
+        self._tell()
+
+    def _tell(self) -> None:
+        self._changed.set()
+        self._changed = trio.Event()
+
+    async def wait_change(self) -> None:
+        """Wait until the mirror or the phase changes next."""
+        await self._changed.wait()
+
+    async def request(self, message: Message) -> JsonObject:
+        """Ask on the current link, waiting for one if there is none. Raises: Refused, LinkLost (also when the view has ended)."""
+        while self._link is None:
+            if self.phase == "ended":
+                raise LinkLost
+            await self.wait_change()
+        return await self._link.request(message)

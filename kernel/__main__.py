@@ -1,0 +1,120 @@
+"""`python -m kernel serve | doctor | audit`: the kernel's command line, for hosts. JSON on stdout, one JSON line on failure.
+
+    python -m kernel serve --home HOME [--view-fd N] [--app-folder PATH ...] [--idle-seconds S]
+    python -m kernel doctor
+    python -m kernel audit verify|export --home HOME
+
+Exit codes: 0 ok, 1 refused or broken (the line says how), 2 usage, 8 another kernel holds the home.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import signal
+import socket
+import sys
+from dataclasses import asdict
+from pathlib import Path
+
+import trio
+
+from kernel import audit, doctor, log
+from kernel.database import StorageFailed
+from kernel.serve import Refused, Settings, serve, tell_refusal
+from lineup_sdk.protocol.codes import Code
+from lineup_sdk.protocol.messages import JsonObject
+
+EXIT_BROKEN = 1
+EXIT_LOCKED = 8
+
+
+def main() -> int:
+    """Run one of the kernel's own commands and return its exit code."""
+    arguments = _parser().parse_args()
+    match arguments.command:
+        case "serve":
+            return _serve(arguments)
+        case "doctor":
+            return _doctor()
+        case _:
+            return _audit(arguments)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m kernel")
+    commands = parser.add_subparsers(dest="command", required=True)
+    serving = commands.add_parser("serve")
+    serving.add_argument("--home", type=Path, required=True)
+    serving.add_argument("--view-fd", type=int)
+    serving.add_argument("--app-folder", type=Path, action="append", default=[])
+    serving.add_argument("--idle-seconds", type=float, default=60.0)
+    commands.add_parser("doctor")
+    auditing = commands.add_parser("audit")
+    auditing.add_argument("what", choices=("verify", "export"))
+    auditing.add_argument("--home", type=Path, required=True)
+    return parser
+
+
+def _serve(arguments: argparse.Namespace) -> int:
+    log.open_log()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C in the launcher's terminal is the launcher's
+    inherited = socket.socket(fileno=arguments.view_fd) if arguments.view_fd is not None else None
+    if inherited is not None:
+        inherited.set_inheritable(False)
+    settings = Settings(home=arguments.home, app_folders=tuple(arguments.app_folder), idle_seconds=arguments.idle_seconds)
+    try:
+        trio.run(serve, settings, inherited)
+    except Refused as refused:
+        _complain({"code": refused.code.value, "hint": refused.hint, **refused.detail})
+        if inherited is not None and inherited.fileno() >= 0:
+            trio.run(tell_refusal, inherited, refused)
+        return EXIT_LOCKED if refused.code is Code.STORE_LOCKED else EXIT_BROKEN
+    except BaseException as error:  # the last border: whatever broke, its text stays inside (SPEC 17)
+        log.bug(error)
+        _complain({"code": _code_of(error), "hint": "start again; what was accepted is kept"})
+        return EXIT_BROKEN
+    return 0
+
+
+def _code_of(error: BaseException) -> str:
+    if isinstance(error, StorageFailed):
+        return error.code.value
+    if isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
+        return _code_of(error.exceptions[0])
+    return Code.UNKNOWN.value
+
+
+def _doctor() -> int:
+    diagnosis = trio.run(doctor.examine)
+    print(json.dumps(asdict(diagnosis) | {"ok": diagnosis.is_complete}))
+    return 0 if diagnosis.is_complete else EXIT_BROKEN
+
+
+def _audit(arguments: argparse.Namespace) -> int:
+    database = arguments.home / "kernel.db"
+    if not database.exists():
+        _complain({"code": Code.STORE_FOREIGN.value, "hint": "this home has no kernel.db yet"})
+        return EXIT_BROKEN
+    try:
+        if arguments.what == "verify":
+            report = audit.verify(database)
+            print(json.dumps(report.as_json()))
+            return 0 if report.ok else EXIT_BROKEN
+        for row in audit.read_audit(database):
+            print(json.dumps(row.as_json()))
+    except audit.AuditUnreadable as error:
+        _complain({"code": error.code.value, "hint": "the database cannot be read; see `lineup doctor`"})
+        return EXIT_BROKEN
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader went away; say nothing more
+    return 0
+
+
+def _complain(line: JsonObject) -> None:
+    print(json.dumps(line), file=sys.stderr)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,38 @@
+"""The kernel's two clocks and its randomness, stamped onto turns (SPEC 6.6). The only place that asks for any of them."""
+
+from __future__ import annotations
+
+import os
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+
+from kernel.core.decision import Stamp
+
+_BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+
+
+class Clock:
+    """Wall time, CLOCK_BOOTTIME of this boot, and tokens."""
+
+    def __init__(self) -> None:
+        self.boot_id = _BOOT_ID.read_text().strip()
+
+    def boottime_ms(self) -> int:
+        """Machine time of this boot in ms; goes on while the machine sleeps."""
+        return time.clock_gettime_ns(time.CLOCK_BOOTTIME) // 1_000_000
+
+    def stamp(self, first_number: int) -> Stamp:
+        """The time and randomness of one turn."""
+        return Stamp(
+            now=datetime.now(UTC),
+            boot_id=self.boot_id,
+            boottime_ms=self.boottime_ms(),
+            token=os.urandom(16).hex(),
+            first_number=first_number,
+        )
+
+
+def new_epoch() -> str:
+    """A new epoch: 48 random bits, short enough to stand in every id (SPEC 4.6)."""
+    return os.urandom(6).hex()

@@ -1,0 +1,175 @@
+"""How a call ends, whoever ends it: one place writes an outcome (SPEC 6.2, 6.5-6.7).
+
+Rules:
+1. `finish` is the only writer of an outcome: state, audit row and the one final outbox row in one decision.
+2. The first ending wins; any later one is call_already_final and changes nothing.
+3. A call that ended without its worker is told to it (tool.ended), so that no work goes on for nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from kernel.core import envelopes, focus, machines, outbox
+from kernel.core.decision import ArmDeadline, Decision, Draft, KillWorker, Origin, Rejected, SendToWorker, Speaker, Stamp, View
+from kernel.core.events import TimePassed
+from kernel.core.limits import CANCEL_GRACE_MS, DUE_CALLS_A_TURN
+from kernel.core.machines import CALL_OPEN, CallEvent, CallStatus
+from kernel.core.records import Cancel, Deadline, OutboxKind, ToolCall, decode_body, encode_body
+from kernel.protocol.agent import TOOL_RESULT, ToolCancelAsked
+from kernel.protocol.host import CallCancel
+from lineup_sdk.protocol.codes import Code
+from lineup_sdk.protocol.messages import JsonObject, ToolCancelRequested, ToolEnded
+
+# What the Agent reads for each outcome: submitted is the kernel's word for "fixed and on its way".
+_STATUS_SAID = {CallStatus.SUBMITTED: "completed"}
+
+
+def finish(
+    draft: Draft,
+    call: ToolCall,
+    event: CallEvent,
+    *,
+    code: Code | None = None,
+    result: JsonObject | None = None,
+    report: JsonObject | None = None,
+    by_worker: bool = False,
+) -> ToolCall:
+    """End an open call: outcome, audit row, final outbox row; give the front back if this call took it.
+
+    Raises: machines.NoSuchTransition when it has no such ending from where it stands.
+    """
+    if call.status is CallStatus.RECEIVED and event is not CallEvent.REJECT:
+        # It ends before its routing turn has run; that turn sees the outcome and stops.
+        call = replace(call, status=machines.step(machines.CALL, call.status, CallEvent.ROUTE))
+    ended = replace(
+        call,
+        status=machines.step(machines.CALL, call.status, event),
+        result_cbor=encode_body(result) if result is not None else None,
+        error_code=code,
+        deadline=None,
+        cancel_deadline=None,
+        updated_at=draft.stamp.now,
+    )
+    draft.put(ended)
+    draft.audit(f"call.{ended.status.value}", number=ended.number, instance_id=ended.instance_id, code=code)
+    outbox.send(
+        draft,
+        ended.source,
+        TOOL_RESULT,
+        _result_payload(ended, result, report),
+        kind=OutboxKind.FINAL,
+        call_number=ended.number,
+        app_scope=ended.app_scope or None,
+    )
+    if not by_worker:
+        _tell_worker(draft, ended)
+    _give_front_back(draft, ended)
+    return ended
+
+
+def _result_payload(call: ToolCall, result: JsonObject | None, report: JsonObject | None) -> JsonObject:
+    said = dict(report or {})
+    if call.cancel is not Cancel.NONE or call.status is CallStatus.CANCELLED:
+        said.setdefault("cancel", "acknowledged" if call.cancel is Cancel.ACKNOWLEDGED else "asked")
+    payload: JsonObject = {"call_id": call.call_id, "status": _STATUS_SAID.get(call.status, call.status.value)}
+    if result is not None:
+        payload["result"] = result
+    if call.error_code is not None:
+        payload["code"] = call.error_code.value
+    if said:
+        payload["report"] = said
+    return payload
+
+
+def _tell_worker(draft: Draft, call: ToolCall) -> None:
+    instance = draft.instance(call.instance_id) if call.instance_id else None
+    if instance is not None and call.delivered_life == instance.life:
+        message = ToolEnded(call_id=call.call_id, status=call.status.value)
+        draft.effect(SendToWorker(instance_id=instance.instance_id, life=instance.life, message=message))
+
+
+def _give_front_back(draft: Draft, call: ToolCall) -> None:
+    if not (call.raised and call.instance_id and call.descriptor_digest):
+        return
+    descriptor = draft.view.descriptor(call.descriptor_digest)
+    if descriptor.restore_previous_focus and focus.front(draft) == call.instance_id:
+        focus.lower_instance(draft, call.instance_id)
+
+
+def time_left_ms(stamp: Stamp, deadline: Deadline | None) -> int | None:
+    """Machine time until a deadline of this boot, never below 0; None when there is none."""
+    return None if deadline is None else max(0, deadline.at_ms - stamp.boottime_ms)
+
+
+def cancel_asked(view: View, origin: Origin, stamp: Stamp, command: ToolCancelAsked) -> Decision:
+    """The Agent or the person cancels a call (SPEC 6.7).
+
+    Raises: Rejected(call_not_found, call_already_final).
+    """
+    draft = Draft(view, origin, stamp)
+    if command.envelope is not None and not envelopes.is_new(draft, command.envelope):
+        return draft.decision()
+    call = view.call_by_id(command.call_id)
+    if call is None or (origin.speaker is Speaker.AGENT and call.source is not origin.source):
+        raise Rejected(Code.CALL_NOT_FOUND)
+    if call.status not in CALL_OPEN:
+        raise Rejected(Code.CALL_ALREADY_FINAL)
+    if call.delivered_life is None:
+        finish(draft, call, CallEvent.CANCEL, code=Code.CANCELLED)
+    elif call.cancel is Cancel.NONE:
+        deadline = stamp.deadline_in(CANCEL_GRACE_MS)
+        draft.put(replace(call, cancel=Cancel.ASKED, cancel_deadline=deadline, updated_at=stamp.now))
+        draft.audit("call.cancel_asked", number=call.number, instance_id=call.instance_id)
+        _ask_worker(draft, call)
+        draft.effect(ArmDeadline(at_ms=deadline.at_ms))
+    return draft.decision()
+
+
+def person_cancels(view: View, origin: Origin, stamp: Stamp, command: CallCancel) -> Decision:
+    """The person cancels any call. Raises: as cancel_asked."""
+    return cancel_asked(view, origin, stamp, ToolCancelAsked(envelope=None, call_id=command.call_id))
+
+
+def _ask_worker(draft: Draft, call: ToolCall) -> None:
+    if call.instance_id and call.delivered_life is not None:
+        message = ToolCancelRequested(call_id=call.call_id, grace_ms=CANCEL_GRACE_MS)
+        draft.effect(SendToWorker(instance_id=call.instance_id, life=call.delivered_life, message=message))
+
+
+def time_passed(view: View, origin: Origin, stamp: Stamp, command: TimePassed) -> Decision:
+    """End what is due: cancelled where the grace is over (and the process with it), else expired."""
+    draft = Draft(view, origin, stamp)
+    for found in view.due_calls(stamp.boottime_ms, DUE_CALLS_A_TURN):
+        call = draft.call(found.number) or found
+        if call.cancel_deadline is not None and call.cancel_deadline.at_ms <= stamp.boottime_ms:
+            finish(draft, call, CallEvent.CANCEL, code=Code.CANCELLED, report={"cancel": "stopped"}, by_worker=True)
+            if call.instance_id and call.delivered_life is not None:
+                draft.effect(KillWorker(instance_id=call.instance_id, life=call.delivered_life))
+        else:
+            finish(draft, call, CallEvent.EXPIRE, code=Code.EXPIRED)
+    return draft.decision()
+
+
+def withdraw(draft: Draft, call: ToolCall, *, is_crash: bool, max_attempts: int) -> None:
+    """The worker that may have this call is gone: redeliver it, or end it when it may not run again (SPEC 6.8)."""
+    if call.delivered_life is None:
+        return
+    attempts = call.attempts + (1 if is_crash else 0)
+    descriptor = draft.view.descriptor(call.descriptor_digest)
+    back = replace(call, attempts=attempts, delivered_life=None, cancel_deadline=None, updated_at=draft.stamp.now)
+    if call.cancel is not Cancel.NONE:
+        finish(draft, back, CallEvent.CANCEL, code=Code.CANCELLED, report={"cancel": "stopped"}, by_worker=True)
+    elif attempts >= max_attempts:
+        finish(draft, back, CallEvent.FAIL, code=Code.APP_CRASHED, by_worker=True)
+    elif call.progress_cbor is not None and not descriptor.hints.idempotent:
+        finish(draft, back, CallEvent.FAIL, code=Code.INTERRUPTED, by_worker=True)
+    elif call.status is CallStatus.RUNNING:
+        draft.put(replace(back, status=machines.step(machines.CALL, call.status, CallEvent.REDELIVER)))
+    else:
+        draft.put(back)
+
+
+def input_of(call: ToolCall) -> JsonObject:
+    """The call's input, decoded."""
+    return decode_body(call.input_cbor)

@@ -1,0 +1,102 @@
+"""THE table: everything that can happen to the kernel, who may say it, and who decides (STYLE 2).
+
+Rules:
+1. A command that is not here cannot happen. A speaker that is not in its row is refused capability_denied.
+2. A worker also needs the grant of its own channel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from kernel.core import calls, envelopes, inbox, instances, lifecycle, outbox, recovery, routing, state, switches, timeline, tools
+from kernel.core import events as e
+from kernel.core.decision import Decision, Origin, Rejected, Speaker, Stamp, View
+from kernel.protocol import agent as a
+from kernel.protocol import host as h
+from lineup_sdk.protocol import messages as m
+from lineup_sdk.protocol.codes import Code
+
+Decider = Callable[[View, Origin, Stamp, Any], Decision]
+
+_WORKER = frozenset({Speaker.WORKER})
+_AGENT = frozenset({Speaker.AGENT})
+_PERSON = frozenset({Speaker.VIEW})
+_KERNEL = frozenset({Speaker.KERNEL})
+_DOORS = frozenset({Speaker.AGENT, Speaker.VIEW})
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """Who may say a command, and which decider judges it."""
+
+    speakers: frozenset[Speaker]
+    decide: Decider
+
+
+TABLE: Mapping[type, Row] = {
+    # --- workers
+    m.InboxAcknowledge: Row(_WORKER, inbox.acknowledge),
+    m.InboxList: Row(_WORKER, inbox.list_rows),
+    m.InboxSubscribe: Row(_WORKER, inbox.subscribe),
+    m.LifecycleRequestBackground: Row(_WORKER, lifecycle.request_background),
+    m.LifecycleRequestClose: Row(_WORKER, lifecycle.request_close),
+    m.LifecycleRequestForeground: Row(_WORKER, lifecycle.request_foreground),
+    m.LifecycleStarted: Row(_WORKER, instances.started),
+    m.StateLoad: Row(_WORKER, state.load),
+    m.StateSave: Row(_WORKER, state.save),
+    m.ToolAccept: Row(_WORKER, tools.accept),
+    m.ToolCancel: Row(_WORKER, tools.cancel),
+    m.ToolCancelSeen: Row(_WORKER, tools.cancel_seen),
+    m.ToolComplete: Row(_WORKER, tools.complete),
+    m.ToolFail: Row(_WORKER, tools.fail),
+    m.ToolProgress: Row(_WORKER, tools.progress),
+    m.ToolsGet: Row(_WORKER, tools.get),
+    m.ToolsSubscribe: Row(_WORKER, tools.subscribe),
+    # --- the Agent
+    a.AppMessageReceived: Row(_AGENT, inbox.receive),
+    a.InertMessage: Row(_AGENT, timeline.receive_inert),
+    a.TaskUpdated: Row(_AGENT, timeline.receive_task),
+    a.TextReceived: Row(_AGENT, timeline.receive_text),
+    a.ToolCancelAsked: Row(_AGENT, calls.cancel_asked),
+    a.ToolInvoke: Row(_AGENT, routing.invoke),
+    h.OutboxAcknowledge: Row(_DOORS, outbox.acknowledge),
+    # --- the person
+    h.AppClose: Row(_PERSON, lifecycle.person_closes),
+    h.AppDisable: Row(_PERSON, switches.disable),
+    h.AppEnable: Row(_PERSON, switches.enable),
+    h.CallCancel: Row(_PERSON, calls.person_cancels),
+    h.CallInvoke: Row(_PERSON, routing.person_invokes),
+    h.FocusRaise: Row(_PERSON, lifecycle.person_raises),
+    h.KernelStop: Row(_PERSON, recovery.stop),
+    h.MessageSend: Row(_PERSON, timeline.send_text),
+    # --- the kernel itself
+    e.AgentAttached: Row(_AGENT, outbox.agent_attached),
+    e.AgentLeft: Row(_AGENT, outbox.agent_left),
+    e.Booted: Row(_KERNEL, recovery.booted),
+    e.CallerLeft: Row(_KERNEL, outbox.caller_left),
+    e.EnvelopeRefused: Row(_AGENT, envelopes.refuse),
+    e.DeniedRequest: Row(frozenset(), inbox.deliver),  # nobody may: the refusal is the point
+    e.DeliverCalls: Row(_KERNEL, tools.deliver),
+    e.DeliverMessages: Row(_KERNEL, inbox.deliver),
+    e.RouteCall: Row(_KERNEL, routing.route),
+    e.TimePassed: Row(_KERNEL, calls.time_passed),
+    e.WorkerExited: Row(_KERNEL, instances.worker_exited),
+}
+
+
+def decide(view: View, origin: Origin, stamp: Stamp, command: object) -> Decision:
+    """Judge one command. Raises: Rejected; KeyError for a command that is not in the table (a kernel bug)."""
+    row = TABLE[type(command)]
+    if origin.speaker not in row.speakers:
+        raise Rejected(Code.CAPABILITY_DENIED)
+    if origin.speaker is Speaker.WORKER and type(command).TYPE not in origin.grants:  # type: ignore[attr-defined]
+        raise Rejected(Code.CAPABILITY_DENIED)
+    return row.decide(view, origin, stamp, command)
+
+
+def name_of(command: object) -> str:
+    """The command's name for audit and log: its wire type, or its class for the kernel's own."""
+    return getattr(type(command), "TYPE", "") or type(command).__name__

@@ -1,0 +1,89 @@
+"""Commands that the kernel gives itself: what happened, as past facts, and what has to go on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from kernel.core.decision import Detail
+from lineup_sdk.protocol.codes import Code
+
+
+class Death(StrEnum):
+    """Why a worker process is gone."""
+
+    CRASH = "crash"  # unplanned: exit, signal, memory, CPU, watchdog, spawn deadline
+    VIOLATION = "violation"  # broke the wire or the seal
+    KILLED = "killed"  # the kernel ended it on purpose; counts as no crash
+    ZYGOTE = "zygote"  # it died with its zygote; counts as no crash
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Booted:
+    """The store is open, nothing runs yet."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RouteCall:
+    """A received call has to be taken up."""
+
+    number: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimePassed:
+    """Some deadline may be due."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerExited:
+    """The process of that life is gone and reaped."""
+
+    instance_id: str
+    life: int
+    death: Death
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentAttached:
+    """An Agent opened the door; it gets the inventory and all that waits for it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentLeft:
+    """The Agent closed the door; what waits for it waits on."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallerLeft:
+    """The person's caller of this call is answered or gone: nobody else waits for its rows."""
+
+    call_number: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeliverCalls:
+    """This instance came to the front; calls that waited for that can go to its worker."""
+
+    instance_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeliverMessages:
+    """Rows came into this instance's inbox."""
+
+    instance_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeniedRequest:
+    """A worker named itself, or asked for a type that exists but was not granted; always refused, so that it is audited."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EnvelopeRefused:
+    """The door could not read an envelope; always refused with this code, so that it is audited and gets its receipt."""
+
+    message_id: str | None
+    code: Code
+    detail: Detail

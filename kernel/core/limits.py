@@ -1,0 +1,35 @@
+"""The kernel's own bounds (SPEC 6.6, 8, 16). Each has a test that crosses it."""
+
+from __future__ import annotations
+
+# --- calls
+MAX_OPEN_CALLS = 1024
+MAX_OPEN_CALLS_OF_INSTANCE = 64
+MAX_ATTEMPTS = 3  # crashes of its worker: at this one the call fails
+DEFAULT_TIMEOUT_MS = 60_000
+MAX_TIMEOUT_MS = 24 * 3600 * 1000
+CANCEL_GRACE_MS = 2_000
+CANCEL_GRANTED_MS = 30_000
+DUE_CALLS_A_TURN = 100
+
+# --- instances
+MAX_INSTANCES = 64
+MAX_FOCUS_DEPTH = 32
+CRASH_WINDOW_MS = 60_000
+MAX_CRASHES_IN_WINDOW = 3  # the next one fails the instance
+RESTART_DELAYS_MS = (0, 1_000, 2_000)
+PERSON_ACT_WINDOW_MS = 5_000
+STOP_DEADLINE_MS = 2_000
+
+# --- inbox
+MAX_INBOX_ROWS = 1_000
+MAX_INBOX_BYTES = 16 * 1024 * 1024
+INBOX_WINDOW = 16  # delivered and not yet acknowledged at one time
+MAX_MESSAGE_CRASHES = 2  # then the row is parked
+
+# --- outbox and timeline
+MAX_OUTBOX_ROWS = 10_000
+MAX_TEXT_LENGTH = 16_384  # code points of one message of the person
+
+# --- ids and tokens that come from outside
+MAX_ID_LENGTH = 128

@@ -1,0 +1,55 @@
+"""A LINEUP_HOME: the folder one kernel owns (SPEC 2.8, 2.9).
+
+Rules:
+1. The folder is 0700 and of this user; every file the kernel makes is 0600. A home of somebody else is refused.
+2. One kernel a home: the lock is held on an open descriptor for the kernel's whole life.
+3. The pairing secret is made once and read by the person's hosts only.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import secrets
+from contextlib import suppress
+from pathlib import Path
+
+from kernel.store_open import StoreRefused, refusal
+from lineup_sdk.protocol.codes import Code
+
+
+class Home:
+    """The paths of a home whose lock this process holds."""
+
+    def __init__(self, folder: Path) -> None:
+        """Make and lock the home. Raises: StoreRefused(store_foreign, store_locked)."""
+        os.umask(0o077)
+        self.folder = folder
+        self.database = folder / "kernel.db"
+        self.run = folder / "run"
+        self.socket = self.run / "kernel.sock"
+        for needed in (folder, self.run):
+            needed.mkdir(mode=0o700, parents=True, exist_ok=True)
+            if needed.stat().st_uid != os.getuid():
+                raise refusal(Code.STORE_FOREIGN)
+            needed.chmod(0o700)
+        self._lock = os.open(folder / "kernel.lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise refusal(Code.STORE_LOCKED) from None
+        self.pairing = self._pairing_secret()
+
+    def _pairing_secret(self) -> str:
+        path = self.run / "pairing"
+        with suppress(FileNotFoundError):
+            if len(known := path.read_text().strip()) >= 32:
+                return known
+        secret = secrets.token_urlsafe(32)
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        with os.fdopen(descriptor, "w") as file:
+            file.write(secret)
+        return secret
+
+
+__all__ = ["Home", "StoreRefused"]

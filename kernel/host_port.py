@@ -1,0 +1,287 @@
+"""The kernel's end of view and admin channels: requests, snapshots and deltas (SPEC 2.6, 2.8).
+
+Rules:
+1. Requests that decide become turns; requests that read are answered at once from the store.
+2. One delta a pass and view: what changed since the last, read after the commit. A view that lags is cut and comes back for a snapshot.
+3. The person's own calls: whoever asked gets their rows; when it leaves, the rows count as arrived (SPEC 11.4).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import trio
+
+from kernel import projection
+from kernel.core.decision import Origin, PumpOutbox, Rejected, Speaker
+from kernel.core.events import CallerLeft
+from kernel.core.records import (
+    FocusStack,
+    Instance,
+    OutboxKind,
+    OutboxRow,
+    PublishedInventory,
+    Record,
+    Source,
+    Switch,
+    TimelineMessage,
+    ToolCall,
+    decode_body,
+)
+from kernel.protocol.host import (
+    CallInvoke,
+    Delta,
+    EnvelopeSent,
+    EnvelopeSubmit,
+    HostHello,
+    HostReply,
+    HostWelcome,
+    OutboxAcknowledge,
+    Snapshot,
+)
+from kernel.protocol.strict import Invalid, parse_host
+from kernel.queries import QUERIES, Facts
+from kernel.turns import KERNEL, Outcome, Turn
+from kernel.worker_port import receipt
+from lineup_sdk.channel import Channel, ChannelClosed, ChannelOverflow
+from lineup_sdk.protocol.framing import ProtocolViolation
+from lineup_sdk.protocol.limits import WIRE_VERSION
+from lineup_sdk.protocol.messages import JsonObject, Message, to_frame
+
+MAX_CALLERS_WINDOW = 256
+
+
+@dataclass(slots=True)
+class _Session:
+    """One view or admin."""
+
+    origin: Origin
+    channel: Channel
+    is_view: bool
+    seq: int = 0
+    calls: set[int] = field(default_factory=set)  # numbers of the calls it waits for
+    sent: set[int] = field(default_factory=set)  # rows it has, not acknowledged yet
+    is_dirty: bool = False
+
+
+class HostPort:
+    """See the head of the file."""
+
+    def __init__(self, post: Callable[..., None], facts: Facts) -> None:
+        self._post = post
+        self._facts = facts
+        self._view = facts.view
+        self._sessions: dict[int, _Session] = {}
+        self._next_channel = 1
+        self._changed: dict[tuple[str, Any], None] = {}
+        self._must_pump = False
+        self._presence = facts.presence
+        self._agent_said = facts.presence.agent_summary
+
+    # ------------------------------------------------------------------ a session's life
+
+    async def serve(self, channel: Channel, hello: HostHello) -> None:
+        """Speak with one view or admin until its channel ends."""
+        session = self._open(channel, hello)
+        try:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(channel.run_flusher)
+                nursery.start_soon(self._read, session, nursery.cancel_scope)
+        except* (ChannelClosed, ChannelOverflow):
+            pass
+        finally:
+            self._close(session)
+
+    def _open(self, channel: Channel, hello: HostHello) -> _Session:
+        key = -self._next_channel  # apart from the worker port's keys, so that refusals are counted apart
+        self._next_channel += 1
+        view_id = f"view-{-key}-{hello.label or hello.role}"
+        origin = Origin(speaker=Speaker.VIEW, channel=key, source=Source.PERSON, view_id=view_id)
+        session = _Session(origin=origin, channel=channel, is_view=hello.role == "view")
+        self._sessions[key] = session
+        welcome = HostWelcome(
+            wire=WIRE_VERSION,
+            epoch=self._view.epoch,
+            view_id=view_id,
+            conversation_id=self._view.conversation_id,
+            revision=self._view.inventory.revision,
+        )
+        self._put(session, welcome)
+        if session.is_view:
+            self._put(session, Snapshot(seq=0, state=projection.snapshot(self._view, self._presence.agent_summary)))
+        self.flush()
+        self._presence.view_opened()
+        return session
+
+    async def _read(self, session: _Session, until: trio.CancelScope) -> None:
+        try:
+            while True:
+                for frame in await session.channel.receive():
+                    self._take(session, frame)
+                self.flush()
+        except (ChannelClosed, ChannelOverflow, ProtocolViolation):
+            until.cancel()
+
+    def _take(self, session: _Session, untrusted_frame: JsonObject) -> None:
+        try:
+            message, request_id = parse_host(untrusted_frame)
+        except Invalid as error:
+            request_id = untrusted_frame.get("id")
+            if type(request_id) is not int:
+                raise ProtocolViolation("shape") from error
+            self._refuse(session, request_id, error.code.value, error.refusal.as_json())
+            return
+        if isinstance(message, HostHello | EnvelopeSubmit):
+            raise ProtocolViolation("out_of_place")
+        query = QUERIES.get(type(message))
+        if query is None or request_id is None:
+            self._post(Turn(command=message, origin=replace(session.origin, request_id=request_id)))
+            return
+        try:
+            self._put(session, HostReply(id=request_id, value=query(self._facts, message)))
+        except Rejected as refusal:
+            detail = refusal.detail.as_json() if refusal.detail else None
+            self._refuse(session, request_id, refusal.code.value, detail)
+
+    def _refuse(self, session: _Session, request_id: int, code: str, detail: JsonObject | None) -> None:
+        said: JsonObject = {"accepted": False, "code": code}
+        if detail is not None:
+            said["detail"] = detail
+        self._put(session, HostReply(id=request_id, receipt=said))
+
+    def _close(self, session: _Session) -> None:
+        session.channel.close()
+        del self._sessions[session.origin.channel]
+        self._presence.view_closed()
+        self._post(*(Turn(command=CallerLeft(call_number=number), origin=KERNEL) for number in sorted(session.calls)))
+
+    # ------------------------------------------------------------------ after a commit
+
+    def reply(self, outcome: Outcome) -> None:
+        """Answer the request of a turn that is committed."""
+        session = self._sessions.get(outcome.turn.origin.channel)
+        if session is None:
+            return
+        command = outcome.turn.command
+        if isinstance(command, OutboxAcknowledge):
+            self._forget(session, command.message_id)
+        if isinstance(command, CallInvoke) and outcome.value is not None:
+            call = self._view.call_by_id(outcome.value["call_id"])
+            if call is not None:
+                session.calls.add(call.number)
+        request_id = outcome.turn.origin.request_id
+        if request_id is None:
+            return
+        if outcome.accepted and outcome.value is not None:
+            self._put(session, HostReply(id=request_id, value=outcome.value))
+        else:
+            self._put(session, HostReply(id=request_id, receipt=receipt(outcome) | (outcome.value or {})))
+
+    def _forget(self, session: _Session, message_id: str) -> None:
+        row = self._view.outbox_row(message_id)
+        if row is not None and row.call_number is not None:
+            session.sent.discard(row.number)
+            if row.kind is OutboxKind.FINAL:
+                session.calls.discard(row.call_number)
+
+    def committed(self, records: Sequence[Record]) -> None:
+        """Note what changed, for the delta of this pass."""
+        if not any(session.is_view for session in self._sessions.values()):
+            return
+        for record in records:
+            for change in _changes_of(record):
+                self._changed[change] = None
+
+    def pump(self, effect: PumpOutbox) -> None:
+        """Effect: rows for the person's callers may be waiting."""
+        self._must_pump = self._must_pump or effect.destination is Source.PERSON
+
+    def flush(self) -> None:
+        """Send what this pass left: rows for callers, one delta a view, and all frames in one write a channel."""
+        if self._must_pump:
+            self._must_pump = False
+            self._send_rows()
+        if self._agent_said != self._presence.agent_summary:
+            self._agent_said = self._presence.agent_summary
+            self._changed["agent", None] = None
+        if self._changed:
+            self._send_delta()
+        for session in list(self._sessions.values()):
+            if session.is_dirty:
+                session.is_dirty = False
+                try:
+                    session.channel.flush()
+                except ChannelClosed:
+                    session.channel.close()
+
+    def _send_rows(self) -> None:
+        sessions = {number: session for session in self._sessions.values() for number in session.calls}
+        for row in self._view.outbox_pending(Source.PERSON, 0, MAX_CALLERS_WINDOW):
+            session = sessions.get(row.call_number) if row.call_number is not None else None
+            if session is None:
+                self._post(Turn(command=CallerLeft(call_number=row.call_number or 0), origin=KERNEL))
+            elif row.number not in session.sent:
+                session.sent.add(row.number)
+                self._put(session, EnvelopeSent(envelope=decode_body(row.envelope_cbor)))
+
+    def _send_delta(self) -> None:
+        changed, self._changed = self._changed, {}
+        changes = [change for kind, key in changed if (change := self._change(kind, key)) is not None]
+        if not changes:
+            return
+        for session in self._sessions.values():
+            if session.is_view:
+                session.seq += 1
+                self._put(session, Delta(seq=session.seq, changes=changes))
+
+    def _change(self, kind: str, key: Any) -> JsonObject | None:
+        value = self._value_of(kind, key)
+        return {"kind": kind, "value": value} if value is not None else None
+
+    def _value_of(self, kind: str, key: Any) -> Any:
+        match kind:
+            case "call":
+                call = self._view.call(key)
+                return projection.call_summary(self._view, call) if call else None
+            case "instance":
+                instance = self._view.instance(key)
+                return projection.instance_summary(self._view, instance) if instance else None
+            case "message":
+                found = self._view.message(key)
+                return projection.message_summary(*found) if found else None
+            case "focus":
+                return list(self._view.focus().instance_ids)
+            case "apps":
+                return projection.app_summaries(self._view)
+            case "revision":
+                return self._view.inventory.revision
+            case _:
+                return self._presence.agent_summary
+
+    def _put(self, session: _Session, message: Message) -> None:
+        try:
+            session.channel.send(to_frame(message))
+        except (ChannelClosed, ChannelOverflow):
+            session.channel.close()
+            return
+        session.is_dirty = True
+
+
+def _changes_of(record: Record) -> list[tuple[str, Any]]:
+    match record:
+        case ToolCall(number=number, instance_id=instance_id):
+            return [("call", number)] + ([("instance", instance_id)] if instance_id else [])
+        case Instance(instance_id=instance_id):
+            return [("instance", instance_id)]
+        case TimelineMessage(number=number):
+            return [("message", number)]
+        case OutboxRow(kind=OutboxKind.MESSAGE, number=number):
+            return [("message", number)]
+        case FocusStack():
+            return [("focus", None)]
+        case Switch() | PublishedInventory():
+            return [("apps", None), ("revision", None)]
+        case _:
+            return []

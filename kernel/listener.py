@@ -1,0 +1,117 @@
+"""The local socket, and the hello every host channel begins with (SPEC 2.6, 2.8).
+
+Rules:
+1. The socket stands in a 0700 folder; the peer's uid must be ours. Further views and admins show the pairing secret; the channel
+   inherited from the launcher needs none.
+2. A peer that does not say hello in time, or says it wrong, is gone; with a code where it can read one.
+"""
+
+from __future__ import annotations
+
+import hmac
+import os
+import socket
+import struct
+from pathlib import Path
+
+import trio
+
+from kernel import log
+from kernel.agent_port import AgentPort
+from kernel.host_port import HostPort
+from kernel.protocol.host import Goodbye, HostHello
+from kernel.protocol.strict import Invalid, parse_host
+from lineup_sdk.channel import Channel, ChannelClosed
+from lineup_sdk.protocol.codes import Code
+from lineup_sdk.protocol.framing import ProtocolViolation, decode_item
+from lineup_sdk.protocol.limits import MAX_FRAME_BYTES, WIRE_VERSION
+from lineup_sdk.protocol.messages import to_frame
+
+HELLO_SECONDS = 5.0
+MAX_CONNECTIONS = 64
+_BACKLOG = 16
+
+
+class Listener:
+    """Accepts host channels and hands each to its port."""
+
+    def __init__(self, path: Path, pairing: str, host_port: HostPort, agent_port: AgentPort) -> None:
+        self._path = path
+        self._pairing = pairing
+        self._host_port = host_port
+        self._agent_port = agent_port
+        self._open = trio.CapacityLimiter(MAX_CONNECTIONS)
+
+    async def run(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Accept until cancelled."""
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC) as plain:
+            self._path.unlink(missing_ok=True)  # ours: the home's lock is held
+            plain.bind(str(self._path))
+            plain.listen(_BACKLOG)
+            listening = trio.socket.from_stdlib_socket(plain)
+            task_status.started()
+            async with trio.open_nursery() as nursery:
+                while True:
+                    peer, _ = await listening.accept()
+                    nursery.start_soon(self._admit, socket.socket(fileno=peer.detach()))
+
+    async def _admit(self, sock: socket.socket) -> None:
+        async with self._open:
+            _, uid, _ = struct.unpack("3i", sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
+            if uid != os.getuid():
+                log.trouble("host.foreign_uid")
+                sock.close()
+                return
+            await self.serve(sock, is_trusted=False)
+
+    async def serve(self, sock: socket.socket, *, is_trusted: bool) -> None:
+        """Read the hello of one channel and hand it to its port; the channel is closed when this returns."""
+        channel = Channel(sock, max_in_bytes=MAX_FRAME_BYTES, max_out_bytes=MAX_FRAME_BYTES)
+        try:
+            hello = await _read_hello(channel)
+            if hello is None:
+                return
+            refusal = self._refusal(hello, is_trusted=is_trusted)
+            if refusal is not None:
+                log.event("host.refused", role=hello.role, code=refusal)
+                await say_goodbye(channel, refusal)
+            elif hello.role == "agent":
+                await self._agent_port.serve(channel, hello)
+            else:
+                await self._host_port.serve(channel, hello)
+        finally:
+            channel.close()
+
+    def _refusal(self, hello: HostHello, *, is_trusted: bool) -> Code | None:
+        if hello.wire != WIRE_VERSION:
+            return Code.UNSUPPORTED_VERSION
+        if hello.role != "agent" and not is_trusted and not hmac.compare_digest((hello.pairing or "").encode(), self._pairing.encode()):
+            return Code.CAPABILITY_DENIED
+        return None
+
+
+async def _read_hello(channel: Channel) -> HostHello | None:
+    with trio.move_on_after(HELLO_SECONDS):
+        try:
+            bodies = await channel.receive_bodies()
+            message, _ = parse_host(decode_item(bodies[0]))
+        except (ProtocolViolation, Invalid):
+            await say_goodbye(channel, Code.PROTOCOL_VIOLATION)
+            return None
+        except ChannelClosed:
+            return None
+        if isinstance(message, HostHello) and len(bodies) == 1:
+            return message
+        await say_goodbye(channel, Code.PROTOCOL_VIOLATION)
+    return None
+
+
+async def say_goodbye(channel: Channel, code: Code, hint: str | None = None) -> None:
+    """Tell a peer why its channel ends; a peer that does not read misses it."""
+    detail = {"hint": hint} if hint else None
+    with trio.move_on_after(1):
+        try:
+            channel.send(to_frame(Goodbye(code=code.value, detail=detail)))
+            await channel.drain()
+        except ChannelClosed:
+            return

@@ -1,0 +1,101 @@
+"""What hosts may read. Reads are not decisions: they start no turn and leave no audit row (SPEC 17)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from kernel import projection
+from kernel.core.decision import Detail, Rejected
+from kernel.core.machines import CallStatus
+from kernel.core.runtime import VERSION
+from kernel.logring import LogRings
+from kernel.presence import Presence
+from kernel.protocol import host as h
+from kernel.store_view import StoreView
+from lineup_sdk.protocol.codes import Code
+from lineup_sdk.protocol.messages import JsonObject
+
+_STATES = frozenset({"open", "ended", *CallStatus})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facts:
+    """What queries read from: the store's view, the log rings, and what the running parts say of themselves."""
+
+    view: StoreView
+    rings: LogRings
+    presence: Presence
+    machine: Callable[[], JsonObject]  # layers, workers
+
+
+def _calls_list(facts: Facts, query: h.CallsList) -> JsonObject:
+    if query.state is not None and query.state not in _STATES:
+        raise Rejected(Code.CALL_NOT_FOUND, Detail(pointer="/state", expected="open, ended or a call status"))
+    calls = facts.view.calls(state=query.state, before=query.before, limit=query.limit + 1)
+    page = calls[: query.limit]
+    return {"calls": [projection.call_summary(facts.view, call) for call in page], "more": len(calls) > len(page)}
+
+
+def _calls_show(facts: Facts, query: h.CallsShow) -> JsonObject:
+    call = facts.view.call_by_id(query.call_id)
+    if call is None:
+        raise Rejected(Code.CALL_NOT_FOUND, Detail(pointer="/call_id", expected="the id of a call"))
+    return projection.call_whole(facts.view, call)
+
+
+def _instances_list(facts: Facts, query: h.InstancesList) -> JsonObject:
+    return {
+        "instances": [projection.instance_summary(facts.view, instance) for instance in facts.view.current_instances()],
+        "focus": list(facts.view.focus().instance_ids),
+        "workers": facts.machine()["workers"],
+    }
+
+
+def _inventory_show(facts: Facts, query: h.InventoryShow) -> JsonObject:
+    inventory = facts.view.inventory
+    return {"inventory_revision": inventory.revision, **inventory.content}
+
+
+def _apps_list(facts: Facts, query: h.AppsList) -> JsonObject:
+    return {"apps": projection.app_summaries(facts.view)}
+
+
+def _messages_list(facts: Facts, query: h.MessagesList) -> JsonObject:
+    found = facts.view.messages(before=query.before, limit=query.limit + 1)
+    page = found[-query.limit :]
+    return {"messages": [projection.message_summary(*entry) for entry in page], "more": len(found) > len(page)}
+
+
+def _logs_read(facts: Facts, query: h.LogsRead) -> JsonObject:
+    if facts.view.instance(query.instance_id) is None:
+        raise Rejected(Code.APP_INSTANCE_NOT_FOUND, Detail(pointer="/instance_id", expected="the id of an instance"))
+    return {"text": facts.rings.read(query.instance_id) or ""}
+
+
+def _kernel_status(facts: Facts, query: h.KernelStatus) -> JsonObject:
+    view = facts.view
+    return {
+        "kernel_version": VERSION,
+        "epoch": view.epoch,
+        "revision": view.inventory.revision,
+        "open_calls": view.open_call_count(),
+        "instances": len(view.current_instances()),
+        "outbox_pending": view.outbox_pending_count(),
+        "views": facts.presence.views,
+        "agent": facts.presence.agent_summary,
+        **facts.machine(),
+    }
+
+
+QUERIES: Mapping[type, Callable[[Facts, Any], JsonObject]] = {
+    h.AppsList: _apps_list,
+    h.CallsList: _calls_list,
+    h.CallsShow: _calls_show,
+    h.InstancesList: _instances_list,
+    h.InventoryShow: _inventory_show,
+    h.KernelStatus: _kernel_status,
+    h.LogsRead: _logs_read,
+    h.MessagesList: _messages_list,
+}

@@ -1,0 +1,180 @@
+"""Reads Manifests and the sources they name from disk, once, at the start of a kernel (SPEC 4.1).
+
+Use: `load_registry(manifest_folder, workers_folder, app_folders)`.
+Built-in apps: `<manifest_folder>/<app_scope>.json`, sources in `<workers_folder>/<app_scope with _ for ->/`. Further app folders, given
+by the person who starts the kernel, hold a `manifest.json` beside their files.
+Rules:
+1. One bad Manifest or file refuses the start, as ManifestInvalid: its role in words and a pointer, never a path or what stood there.
+2. A source is read once, through its folder's descriptor, never through a symbolic link, and must have the stated size and SHA-256.
+   Nothing is read again later: what the kernel hands to workers are these very bytes.
+3. No scope comes twice. `system` comes from the built-in folder only; `installed` comes from a signed bundle, so from neither.
+4. Files no Manifest names are not looked at.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from types import MappingProxyType
+from typing import Final
+
+from kernel.core.builtin import RUNTIME
+from kernel.core.manifest import EntryFile, Kind, Manifest, ManifestInvalid, parse_manifest
+
+MAX_MANIFEST_BYTES: Final = 512 * 1024
+
+_FOLDER_FLAGS: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+# NONBLOCK: a pipe in the place of a file must be refused, not waited for.
+_FILE_FLAGS: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+
+
+@dataclass(frozen=True, slots=True)
+class SourceFile:
+    """A verified file of an App."""
+
+    name: str
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Registry:
+    """What exists: every Manifest by app_scope, the kernel's own included, and the verified sources of all others.
+
+    Sources stand in the order of the Manifest's file list.
+    """
+
+    manifests: Mapping[str, Manifest]
+    sources: Mapping[str, tuple[SourceFile, ...]]
+
+
+def load_registry(manifest_folder: Path, workers_folder: Path, app_folders: Sequence[Path]) -> Registry:
+    """Read and verify everything.
+
+    Raises: ManifestInvalid; OSError when `manifest_folder` itself cannot be read.
+    """
+    # The folders the caller names may be links; nothing inside them may.
+    apps = (
+        *_builtin_apps(manifest_folder.resolve(), workers_folder.resolve()),
+        *_further_apps([folder.resolve() for folder in app_folders]),
+    )
+    manifests = {RUNTIME.app_scope: RUNTIME}
+    sources: dict[str, tuple[SourceFile, ...]] = {}
+    for role, (manifest, files) in apps:
+        if manifest.app_scope in manifests:
+            raise ManifestInvalid("/app_scope", "this scope exists already", role)
+        manifests[manifest.app_scope] = manifest
+        sources[manifest.app_scope] = files
+    return Registry(MappingProxyType(manifests), MappingProxyType(sources))
+
+
+_App = tuple[Manifest, tuple[SourceFile, ...]]
+
+
+def _builtin_apps(manifest_folder: Path, workers_folder: Path) -> Iterator[tuple[str, _App]]:
+    for number, name in enumerate(sorted(name for name in os.listdir(manifest_folder) if name.endswith(".json")), start=1):
+        role = f"built-in Manifest {number}"
+        with _folder(manifest_folder, role) as folder:
+            manifest = _read_manifest(folder, name, role)
+        if name != f"{manifest.app_scope}.json":
+            raise ManifestInvalid("/app_scope", "the name of the Manifest's file", role)
+        role = f"built-in Manifest {manifest.app_scope}"
+        _require_kind(manifest, role, Kind.SYSTEM, Kind.BUNDLED)
+        with _folder(workers_folder / manifest.app_scope.replace("-", "_"), role) as folder:
+            yield role, (manifest, _read_sources(folder, manifest, role))
+
+
+def _further_apps(app_folders: Sequence[Path]) -> Iterator[tuple[str, _App]]:
+    for number, path in enumerate(app_folders, start=1):
+        role = f"Manifest of app folder {number}"
+        with _folder(path, role) as folder:
+            manifest = _read_manifest(folder, "manifest.json", role)
+            _require_kind(manifest, role, Kind.BUNDLED)
+            yield role, (manifest, _read_sources(folder, manifest, role))
+
+
+def _require_kind(manifest: Manifest, role: str, *allowed: Kind) -> None:
+    if manifest.kind not in allowed:
+        raise ManifestInvalid("/kind", f"an app that comes from here is {' or '.join(allowed)}", role)
+
+
+# --- one Manifest
+
+
+def _read_manifest(folder: int, name: str, role: str) -> Manifest:
+    data = _read_file(folder, name, MAX_MANIFEST_BYTES, "", role)
+    try:
+        # NaN and Infinity pass here and are refused with the rest of the value.
+        document = json.loads(data.decode(), object_pairs_hook=_distinct_members)
+    except _RepeatedKey as error:
+        raise ManifestInvalid("", "a key comes twice in one object", role) from error
+    except (ValueError, RecursionError):
+        raise ManifestInvalid("", "not JSON in UTF-8", role) from None  # the parser's own error quotes the text
+    try:
+        return parse_manifest(document)
+    except ManifestInvalid as invalid:
+        raise ManifestInvalid(invalid.pointer, invalid.reason, role) from invalid
+
+
+class _RepeatedKey(Exception):
+    pass
+
+
+def _distinct_members(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    members = dict(pairs)
+    if len(members) != len(pairs):
+        raise _RepeatedKey
+    return members
+
+
+# --- files
+
+
+def _read_sources(folder: int, manifest: Manifest, role: str) -> tuple[SourceFile, ...]:
+    files = manifest.entry.files if manifest.entry else ()
+    return tuple(_read_source(folder, file, f"/entry/files/{index}", role) for index, file in enumerate(files))
+
+
+def _read_source(folder: int, file: EntryFile, pointer: str, role: str) -> SourceFile:
+    data = _read_file(folder, file.name, file.size, pointer, role)
+    if len(data) != file.size:
+        raise ManifestInvalid(f"{pointer}/size", f"the file has {len(data)} bytes", role)
+    if sha256(data).hexdigest() != file.sha256:
+        raise ManifestInvalid(f"{pointer}/sha256", "the file has another digest", role)
+    return SourceFile(file.name, data)
+
+
+def _read_file(folder: int, name: str, max_bytes: int, pointer: str, role: str) -> bytes:
+    try:
+        fd = os.open(name, _FILE_FLAGS, dir_fd=folder)
+    except OSError as error:
+        raise ManifestInvalid(pointer, f"the file cannot be opened ({error.strerror})", role) from None
+    try:
+        if not stat.S_ISREG(os.fstat(fd).st_mode):
+            raise ManifestInvalid(pointer, "not a regular file", role)
+        with open(fd, "rb", closefd=False) as file:
+            data = file.read(max_bytes + 1)
+    except OSError as error:
+        raise ManifestInvalid(pointer, f"the file cannot be read ({error.strerror})", role) from None
+    finally:
+        os.close(fd)
+    if len(data) > max_bytes:
+        raise ManifestInvalid(pointer, f"the file has more than {max_bytes} bytes", role)
+    return data
+
+
+@contextmanager
+def _folder(path: Path, role: str) -> Iterator[int]:
+    try:
+        fd = os.open(path, _FOLDER_FLAGS)
+    except OSError as error:
+        raise ManifestInvalid("", f"its folder cannot be opened ({error.strerror})", role) from None  # the error holds the path
+    try:
+        yield fd
+    finally:
+        os.close(fd)

@@ -1,0 +1,262 @@
+-- The database of one LINEUP_HOME, version 1 (SPEC 4-9, 11, 16, 17).
+--
+-- Rules:
+-- 1. One table a record kind, its columns in the order of the record's fields; a Deadline is two columns (boot id, boottime in ms).
+-- 2. Wall times are whole microseconds since 1970 UTC. A body (*_cbor) is deterministic CBOR and may expire; used_key never does.
+-- 3. A closed list of words is a CHECK here and an enum in the core; a test holds the two against each other.
+-- 4. What is asked in a turn has an index; partial ones cover only what is open, so they stay small for ever.
+-- 5. Only kernel/migrations.py changes this shape, and it appends.
+
+CREATE TABLE kernel (
+  one INTEGER PRIMARY KEY CHECK (one = 1),
+  epoch TEXT NOT NULL,
+  conversation_id TEXT NOT NULL,
+  made_at INTEGER NOT NULL
+) STRICT;
+
+-- Written by every transaction: what survives of the clock and of the counter.
+CREATE TABLE clock (
+  one INTEGER PRIMARY KEY CHECK (one = 1),
+  next_number INTEGER NOT NULL,
+  boot_id TEXT NOT NULL,
+  boottime_ms INTEGER NOT NULL
+) STRICT;
+
+CREATE TABLE tool_call (
+  number INTEGER PRIMARY KEY,
+  call_id TEXT NOT NULL UNIQUE,
+  tool_id TEXT NOT NULL,
+  inventory_revision TEXT NOT NULL,
+  descriptor_digest TEXT NOT NULL,
+  source TEXT NOT NULL CHECK (source IN ('agent', 'person', 'demo')),
+  app_scope TEXT NOT NULL,
+  conversation_id TEXT NOT NULL,
+  content_digest BLOB NOT NULL,
+  input_cbor BLOB NOT NULL,
+  created_at INTEGER NOT NULL,
+  status TEXT NOT NULL CHECK (status IN ('received', 'routing', 'waiting_for_app', 'running', 'submitted', 'completed', 'failed',
+    'cancelled', 'expired', 'rejected')),
+  updated_at INTEGER NOT NULL,
+  instance_id TEXT,
+  attempts INTEGER NOT NULL CHECK (attempts >= 0),
+  delivered_life INTEGER,
+  raised INTEGER NOT NULL CHECK (raised IN (0, 1)),
+  deadline_boot_id TEXT,
+  deadline_at_ms INTEGER,
+  cancel TEXT NOT NULL CHECK (cancel IN ('none', 'asked', 'acknowledged')),
+  cancel_boot_id TEXT,
+  cancel_at_ms INTEGER,
+  progress_cbor BLOB,
+  progress_window_ms INTEGER NOT NULL,
+  progress_count INTEGER NOT NULL,
+  result_cbor BLOB,
+  error_code TEXT,
+  CHECK ((deadline_boot_id IS NULL) = (deadline_at_ms IS NULL)),
+  CHECK ((cancel_boot_id IS NULL) = (cancel_at_ms IS NULL)),
+  CHECK (status <> 'submitted' OR result_cbor IS NOT NULL),
+  CHECK (status NOT IN ('failed', 'rejected') OR error_code IS NOT NULL)
+) STRICT;
+CREATE INDEX tool_call_by_status ON tool_call (status, number);
+CREATE INDEX tool_call_open_of_instance ON tool_call (instance_id, number)
+  WHERE status IN ('received', 'routing', 'waiting_for_app', 'running');
+-- The earlier of the two deadlines; scalar min() is NULL when one of them is.
+CREATE INDEX tool_call_due ON tool_call (ifnull(min(deadline_at_ms, cancel_at_ms), ifnull(deadline_at_ms, cancel_at_ms)))
+  WHERE status IN ('received', 'routing', 'waiting_for_app', 'running');
+
+CREATE TABLE instance (
+  number INTEGER PRIMARY KEY,
+  instance_id TEXT NOT NULL UNIQUE,
+  app_scope TEXT NOT NULL,
+  app_version TEXT NOT NULL,
+  bundle_digest TEXT NOT NULL,
+  conversation_id TEXT NOT NULL,
+  app_session_id TEXT NOT NULL,
+  started_at INTEGER NOT NULL,
+  state TEXT NOT NULL CHECK (state IN ('starting', 'foreground', 'background', 'suspended', 'stopping', 'stopped', 'failed')),
+  life INTEGER NOT NULL CHECK (life >= 0),
+  parent_instance_id TEXT,
+  tools_subscribed INTEGER NOT NULL CHECK (tools_subscribed IN (0, 1)),
+  inbox_subscribed INTEGER NOT NULL CHECK (inbox_subscribed IN (0, 1)),
+  crash_boot_id TEXT NOT NULL,
+  crashes_ms TEXT NOT NULL CHECK (json_valid(crashes_ms)),
+  act_boot_id TEXT NOT NULL,
+  act_ms INTEGER NOT NULL,
+  close_reason TEXT,
+  stopped_at INTEGER,
+  error TEXT
+) STRICT;
+CREATE INDEX instance_current ON instance (app_scope, number)
+  WHERE state IN ('starting', 'foreground', 'background', 'suspended', 'stopping');
+
+CREATE TABLE focus (
+  one INTEGER PRIMARY KEY CHECK (one = 1),
+  instance_ids TEXT NOT NULL CHECK (json_valid(instance_ids))
+) STRICT;
+
+CREATE TABLE app_session (
+  number INTEGER PRIMARY KEY,
+  app_session_id TEXT NOT NULL UNIQUE,
+  app_scope TEXT NOT NULL,
+  conversation_id TEXT NOT NULL,
+  opened_at INTEGER NOT NULL,
+  closed_at INTEGER,
+  continues TEXT
+) STRICT;
+CREATE INDEX app_session_open ON app_session (app_scope, number) WHERE closed_at IS NULL;
+
+CREATE TABLE saved_state (
+  app_session_id TEXT PRIMARY KEY,
+  state_cbor BLOB NOT NULL,
+  updated_at INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE inbox_row (
+  number INTEGER PRIMARY KEY,
+  message_id TEXT NOT NULL,
+  app_scope TEXT NOT NULL,
+  conversation_id TEXT NOT NULL,
+  instance_id TEXT NOT NULL,
+  topic TEXT NOT NULL,
+  body_cbor BLOB NOT NULL,
+  created_at INTEGER NOT NULL,
+  state TEXT NOT NULL CHECK (state IN ('deliverable', 'parked', 'acknowledged')),
+  delivery_count INTEGER NOT NULL CHECK (delivery_count >= 0),
+  delivered_life INTEGER,
+  crash_count INTEGER NOT NULL CHECK (crash_count >= 0),
+  body_bytes INTEGER NOT NULL,
+  UNIQUE (message_id, conversation_id)
+) STRICT;
+-- Covers the size of an inbox without touching a body.
+CREATE INDEX inbox_row_held ON inbox_row (instance_id, number, state, body_bytes) WHERE state IN ('deliverable', 'parked');
+
+CREATE TABLE outbox_row (
+  number INTEGER PRIMARY KEY,
+  message_id TEXT NOT NULL UNIQUE,
+  destination TEXT NOT NULL CHECK (destination IN ('agent', 'person', 'demo')),
+  conversation_id TEXT NOT NULL,
+  kind TEXT NOT NULL CHECK (kind IN ('final', 'progress', 'refusal', 'message', 'inventory')),
+  envelope_cbor BLOB NOT NULL,
+  created_at INTEGER NOT NULL,
+  call_number INTEGER,
+  state TEXT NOT NULL CHECK (state IN ('pending', 'acknowledged', 'refused')),
+  CHECK (kind <> 'final' OR call_number IS NOT NULL)
+) STRICT;
+CREATE UNIQUE INDEX outbox_row_final ON outbox_row (call_number) WHERE kind = 'final';
+CREATE INDEX outbox_row_pending ON outbox_row (destination, number) WHERE state = 'pending';
+CREATE INDEX outbox_row_replaceable ON outbox_row (kind, call_number, destination)
+  WHERE state = 'pending' AND kind IN ('progress', 'inventory');
+CREATE INDEX outbox_row_of_call ON outbox_row (call_number, number) WHERE call_number IS NOT NULL;
+
+CREATE TABLE timeline_message (
+  number INTEGER PRIMARY KEY,
+  message_id TEXT NOT NULL,
+  conversation_id TEXT NOT NULL,
+  author TEXT NOT NULL CHECK (author IN ('agent', 'person', 'demo')),
+  type TEXT NOT NULL,
+  body_cbor BLOB NOT NULL,
+  created_at INTEGER NOT NULL,
+  app_session_id TEXT,
+  UNIQUE (message_id, conversation_id)
+) STRICT;
+
+-- Every id that was used, for ever: it stays when the rows above lose their bodies.
+CREATE TABLE used_key (
+  digest BLOB PRIMARY KEY,
+  content_digest BLOB NOT NULL,
+  number INTEGER NOT NULL,
+  outcome TEXT
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE switch (
+  name TEXT PRIMARY KEY,
+  enabled INTEGER NOT NULL CHECK (enabled IN (0, 1))
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE door (
+  one INTEGER PRIMARY KEY CHECK (one = 1),
+  destination TEXT NOT NULL CHECK (destination IN ('agent', 'person', 'demo'))
+) STRICT;
+
+CREATE TABLE published_inventory (
+  number INTEGER PRIMARY KEY,
+  epoch TEXT NOT NULL,
+  digest TEXT NOT NULL,
+  fingerprint_cbor BLOB NOT NULL
+) STRICT;
+
+CREATE TABLE kept_descriptor (
+  digest TEXT PRIMARY KEY,
+  document_cbor BLOB NOT NULL
+) STRICT, WITHOUT ROWID;
+
+-- Standard interactions (SPEC 7): the owner is injected; answered_by_view names the view whose answer won.
+CREATE TABLE interaction (
+  number INTEGER PRIMARY KEY,
+  interaction_id TEXT NOT NULL UNIQUE,
+  kind TEXT NOT NULL CHECK (kind IN ('notice', 'choice', 'confirm', 'input')),
+  source TEXT NOT NULL CHECK (source IN ('agent_tool', 'miniapp_tool', 'runtime_policy')),
+  owner_app_scope TEXT NOT NULL,
+  owner_instance_id TEXT,
+  conversation_id TEXT NOT NULL,
+  surface_id TEXT,
+  call_number INTEGER,
+  app_session_id TEXT,
+  request_cbor BLOB NOT NULL,
+  shown_digest BLOB NOT NULL,
+  created_at INTEGER NOT NULL,
+  status TEXT NOT NULL CHECK (status IN ('pending', 'presented', 'submitted', 'completed', 'cancelled', 'expired', 'failed')),
+  updated_at INTEGER NOT NULL,
+  deadline_boot_id TEXT,
+  deadline_at_ms INTEGER,
+  result_cbor BLOB,
+  answered_by_view TEXT,
+  error_code TEXT,
+  CHECK ((deadline_boot_id IS NULL) = (deadline_at_ms IS NULL))
+) STRICT;
+CREATE INDEX interaction_open ON interaction (number) WHERE status IN ('pending', 'presented');
+CREATE UNIQUE INDEX interaction_of_call ON interaction (call_number) WHERE call_number IS NOT NULL;
+
+-- Surfaces (SPEC 9): state is the snapshot at snapshot_version, patches follow it up to version. A mount counts only in its epoch.
+CREATE TABLE surface (
+  number INTEGER PRIMARY KEY,
+  surface_id TEXT NOT NULL UNIQUE,
+  app_session_id TEXT NOT NULL UNIQUE,
+  app_scope TEXT NOT NULL,
+  conversation_id TEXT NOT NULL,
+  container TEXT NOT NULL CHECK (container IN ('trusted', 'isolated')),
+  opened_at INTEGER NOT NULL,
+  version INTEGER NOT NULL CHECK (version >= 0),
+  snapshot_version INTEGER NOT NULL CHECK (snapshot_version BETWEEN 0 AND version),
+  state_cbor BLOB NOT NULL,
+  mount_epoch INTEGER NOT NULL CHECK (mount_epoch >= 0),
+  mounted_view_id TEXT,
+  updated_at INTEGER NOT NULL,
+  closed_at INTEGER
+) STRICT;
+
+CREATE TABLE surface_patch (
+  surface_number INTEGER NOT NULL,
+  version INTEGER NOT NULL,
+  patch_cbor BLOB NOT NULL,
+  created_at INTEGER NOT NULL,
+  PRIMARY KEY (surface_number, version)
+) STRICT, WITHOUT ROWID;
+
+-- One content-free row a decision, chained: hash = SHA-256 over previous_hash and the fields before it (kernel/audit.py).
+-- cause = seq of the row of the turn that set this one off.
+CREATE TABLE audit (
+  seq INTEGER PRIMARY KEY,
+  at INTEGER NOT NULL,
+  speaker TEXT NOT NULL CHECK (speaker IN ('worker', 'agent', 'view', 'kernel')),
+  view_id TEXT,
+  command TEXT NOT NULL,
+  cause INTEGER,
+  event TEXT NOT NULL,
+  number INTEGER,
+  instance_id TEXT,
+  code TEXT,
+  count INTEGER,
+  previous_hash BLOB NOT NULL CHECK (length(previous_hash) = 32),
+  hash BLOB NOT NULL CHECK (length(hash) = 32)
+) STRICT;
+CREATE INDEX audit_of_number ON audit (number, seq) WHERE number IS NOT NULL;

@@ -1,0 +1,203 @@
+"""One kernel from start to end: opens the home and the store, wires the parts, serves until it is stopped or abandoned.
+
+Rules:
+1. Parts meet here only: turns gets one table, effect type to handler; siblings never call each other.
+2. Nothing is served before the sandbox is whole, the store is open and Booted is committed.
+3. The end is tidy or it is not; the next start makes no difference between the two.
+"""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+import trio
+
+from kernel import log
+from kernel.agent_port import AgentPort
+from kernel.clock import Clock, new_epoch
+from kernel.core.decision import KernelBug, KillWorker, PumpOutbox, SendToWorker, Speaker, StartWorker, StopKernel, StopWorker
+from kernel.core.events import Booted
+from kernel.core.manifest import ManifestInvalid
+from kernel.core.records import Record
+from kernel.home import Home
+from kernel.host_port import HostPort
+from kernel.listener import Listener, say_goodbye
+from kernel.logring import LogRings
+from kernel.presence import Presence
+from kernel.queries import Facts
+from kernel.registry import Registry, load_registry
+from kernel.store import Store, StoreRefused
+from kernel.supervisor import Supervisor
+from kernel.turns import KERNEL, Handlers, Outcome, Turn, Turns
+from kernel.worker_port import WorkerPort
+from kernel.zygote import SandboxIncomplete
+from lineup_sdk.channel import Channel
+from lineup_sdk.protocol.codes import Code
+from lineup_sdk.protocol.limits import MAX_FRAME_BYTES
+from lineup_sdk.protocol.messages import JsonObject
+
+_ROOT = Path(__file__).resolve().parent.parent
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """How this kernel is run. idle_seconds: how long it stays after the last view and Agent are gone (SPEC 2.9)."""
+
+    home: Path
+    app_folders: Sequence[Path] = ()
+    idle_seconds: float = 60.0
+
+
+class Refused(Exception):
+    """The kernel cannot start; code and hint say why and what to do."""
+
+    def __init__(self, code: Code, hint: str, detail: JsonObject | None = None) -> None:
+        super().__init__(code)
+        self.code = code
+        self.hint = hint
+        self.detail = detail or {}
+
+
+Opened = tuple[Home, Registry, Store]
+
+
+class Kernel:
+    """All parts of one kernel."""
+
+    def __init__(self, settings: Settings, opened: Opened, nursery: trio.Nursery) -> None:
+        self._settings = settings
+        self._nursery = nursery
+        self.home, registry, self.store = opened
+        self.clock = Clock()
+        self.store.rebase_deadlines(self.clock.boot_id, self.clock.boottime_ms())
+        self.presence = Presence()
+        view, rings = self.store.view, LogRings()
+        facts = Facts(view=view, rings=rings, presence=self.presence, machine=self._machine)
+        self.worker_port = WorkerPort(self._post, view, registry.sources, rings)
+        self.host_port = HostPort(self._post, facts)
+        self.agent_port = AgentPort(self._post, view, self.presence)
+        self.supervisor = Supervisor(self._post, view, self.worker_port, nursery)
+        self.listener = Listener(self.home.socket, self.home.pairing, self.host_port, self.agent_port)
+        self.turns = Turns(self.store, self.clock, self._handlers())
+
+    def _handlers(self) -> Handlers:
+        return Handlers(
+            effects={
+                KillWorker: self.supervisor.kill,
+                PumpOutbox: self._pump,
+                SendToWorker: self.worker_port.send,
+                StartWorker: self.supervisor.start,
+                StopKernel: self._stop,
+                StopWorker: self.supervisor.stop,
+            },
+            reply=self._reply,
+            committed=self._committed,
+            flush=self._flush,
+        )
+
+    def _post(self, *turns: Turn) -> None:
+        self.turns.post(*turns)
+
+    def _reply(self, outcome: Outcome) -> None:
+        match outcome.turn.origin.speaker:
+            case Speaker.AGENT:
+                self.agent_port.reply(outcome)
+            case Speaker.VIEW:
+                self.host_port.reply(outcome)
+            case Speaker.WORKER:
+                self.worker_port.reply(outcome)
+            case Speaker.KERNEL:
+                raise KernelBug("the kernel's own turns have nobody to answer")
+
+    def _committed(self, records: Sequence[Record]) -> None:
+        self.host_port.committed(records)
+
+    def _pump(self, effect: PumpOutbox) -> None:
+        self.agent_port.pump(effect)
+        self.host_port.pump(effect)
+
+    def _flush(self) -> None:
+        self.worker_port.flush()
+        self.agent_port.flush()
+        self.host_port.flush()
+
+    def _stop(self, effect: StopKernel) -> None:
+        del effect
+        self._nursery.start_soon(self._end)
+
+    async def _end(self) -> None:
+        self._flush()
+        await trio.lowlevel.checkpoint()
+        self._nursery.cancel_scope.cancel()
+
+    def _machine(self) -> JsonObject:
+        layers = [{"name": layer.name, "ok": layer.ok, "detail": layer.detail} for layer in self.supervisor.layers]
+        return {"layers": layers, "workers": self.supervisor.facts()}
+
+    async def run(self, inherited: socket.socket | None) -> None:
+        """Serve until stopped or abandoned. Raises: SandboxIncomplete, StorageFailed, KernelBug."""
+        await self._nursery.start(self.supervisor.run)
+        self._nursery.start_soon(self.turns.run)
+        self._post(Turn(command=Booted(), origin=KERNEL))
+        await self._nursery.start(self.listener.run)
+        log.event("kernel.ready")
+        if inherited is not None:
+            self._nursery.start_soon(self._serve_inherited, inherited)
+        await self.presence.wait_abandoned(self._settings.idle_seconds)
+        log.event("kernel.abandoned")
+        self._nursery.cancel_scope.cancel()
+
+    async def _serve_inherited(self, inherited: socket.socket) -> None:
+        await self.listener.serve(inherited, is_trusted=True)
+
+
+def _open(settings: Settings) -> Opened:
+    """Open everything that can refuse. Raises: Refused."""
+    try:
+        home = Home(settings.home)
+        registry = load_registry(_ROOT / "manifests", _ROOT / "workers", settings.app_folders)
+        store = Store.open(
+            home.database,
+            manifests=registry.manifests,
+            make_epoch=new_epoch,
+            make_id=lambda kind, epoch: f"{kind}_{epoch}_{new_epoch()}",
+            now=lambda: datetime.now(UTC),
+        )
+    except StoreRefused as refused:
+        raise Refused(refused.code, refused.hint) from refused
+    except ManifestInvalid as invalid:
+        where: JsonObject = {"pointer": invalid.pointer, "expected": invalid.reason}
+        raise Refused(Code.MANIFEST_INVALID, f"mend the {invalid.role}", where) from invalid
+    return home, registry, store
+
+
+async def serve(settings: Settings, inherited: socket.socket | None) -> None:
+    """Run one kernel to its end. Raises: Refused, StorageFailed, KernelBug."""
+    opened = _open(settings)
+    try:
+        async with trio.open_nursery() as nursery:
+            await Kernel(settings, opened, nursery).run(inherited)
+    except* SandboxIncomplete as group:
+        missing = _only(group)
+        detail: JsonObject = {"layer": missing.layer, "reason": missing.reason}
+        raise Refused(Code.SANDBOX_INCOMPLETE, missing.hint, detail) from None
+    finally:
+        opened[2].close()
+
+
+def _only(group: BaseExceptionGroup[SandboxIncomplete]) -> SandboxIncomplete:
+    first = group.exceptions[0]
+    return first if isinstance(first, SandboxIncomplete) else _only(first)
+
+
+async def tell_refusal(inherited: socket.socket, refused: Refused) -> None:
+    """Say on the launcher's channel why the kernel does not start."""
+    channel = Channel(inherited, max_in_bytes=MAX_FRAME_BYTES, max_out_bytes=MAX_FRAME_BYTES)
+    with suppress(OSError):
+        await say_goodbye(channel, refused.code, refused.hint)
+    channel.close()

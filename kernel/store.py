@@ -1,0 +1,230 @@
+"""The store: what the kernel knows, durable. It owns the connection, the audit chain and the head file; turns is its one user.
+
+    store = Store.open(path, manifests=..., make_epoch=..., make_id=..., now=...)
+    store.rebase_deadlines(boot_id, boottime_ms)
+    store.begin(); decide on store.view; store.apply(...) or store.refuse(...); ...; store.commit()
+
+Rules:
+1. One transaction holds one turn, or several that wait. A decider refuses before it writes and apply runs after it decided, so a turn
+   is applied whole or not at all: savepoints (3.7 us each) would never be rolled back to and are left out.
+2. Every transaction writes the clock row: the next local number, and the last (boot id, boottime) that was seen.
+3. A StorageFailed anywhere, commit above all, leaves the outcome undecided and the store closed: no reply, open again, read back.
+   A KernelBug closes it too; what was not committed is gone, and nobody was told of it.
+4. The kept head is written after the commit; so it may lag behind the chain and never runs ahead of it.
+5. Checkpoints are the caller's to run, between turns, when `is_checkpoint_due`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from pathlib import Path
+
+from kernel.audit import Head, HeadFile, hash_row
+from kernel.core.decision import AuditEntry, Decision, KernelBug, Origin, Speaker, Stamp
+from kernel.core.manifest import Manifest
+from kernel.database import Database, StorageFailed
+from kernel.store_open import StoreRefused, open_connection, refusal
+from kernel.store_rows import PUTS, time_value
+from kernel.store_start import Start, keep_head
+from kernel.store_view import StoreView
+from lineup_sdk.protocol.codes import Code
+
+__all__ = ["StorageFailed", "Store", "StoreRefused"]
+
+CHECKPOINT_COMMITS = 100
+CHECKPOINT_WAL_PAGES = 256  # 1 MiB
+# Whatever the audit names is an id the kernel made or a word of its code: no space, so no sentence of anybody gets in.
+_AUDIT_WORD = re.compile(r"[A-Za-z0-9_.:#-]{1,160}")
+
+
+class Store:
+    """One open database. Made by `open` only."""
+
+    def __init__(self, start: Start, head_file: HeadFile) -> None:
+        self._db = start.database
+        self._memory = start.memory
+        self._head_file = head_file
+        self.view = StoreView(self._db, self._memory)
+        # changed by a turn, durable with its commit
+        self._head = start.head
+        self.next_number = start.next_number
+        self._boot_id = start.boot_id
+        self._boottime_ms = start.boottime_ms
+        # facts of this opening
+        self.is_first_start = start.is_first
+        self.is_restored = start.is_restored  # the database is older than its kept head: a new epoch began
+        self._commits_at_checkpoint = 0
+        if start.events:
+            self._write_start(start)
+
+    @classmethod
+    def open(
+        cls,
+        path: Path,
+        *,
+        manifests: Mapping[str, Manifest],
+        make_epoch: Callable[[], str],
+        make_id: Callable[[str, str], str],
+        now: Callable[[], datetime],
+    ) -> Store:
+        """Open, or make, the database of a home.
+
+        path: kernel.db in a folder of its owner. make_id(kind, epoch) names the main conversation at the first start. The epoch is
+        made at the first start and when the database is older than its kept head. When Manifests changed, view.inventory has a
+        revision of which view.fingerprint knows nothing yet; the first turn publishes it.
+        Raises: StoreRefused. Source: SPEC 4.4, 4.6, 12.
+        """
+        kept = keep_head(path.parent)
+        opened = open_connection(path)
+        database = Database(opened.connection)
+        try:
+            start = Start(database, manifests, kept, is_torn=opened.is_torn, make_epoch=make_epoch, make_id=make_id, now=now)
+            return cls(start, HeadFile(path.parent))
+        except BaseException as error:
+            database.close()
+            if isinstance(error, StorageFailed):
+                raise refusal(error.code) from error
+            if isinstance(error, OSError):  # of the head file
+                raise refusal(Code.UNKNOWN) from error
+            raise
+
+    def _write_start(self, start: Start) -> None:
+        self._db.begin()
+        start.write()
+        stamp = Stamp(now=start.now, boot_id=self._boot_id, boottime_ms=self._boottime_ms, token="", first_number=self.next_number)
+        decision = Decision(audit=tuple(AuditEntry(event=event) for event in start.events))
+        self.apply(decision, stamp=stamp, origin=Origin(speaker=Speaker.KERNEL), command="store.open")
+        self.commit()
+
+    # ----------------------------------------------------------------------------- a transaction
+
+    def begin(self) -> None:
+        """Open the transaction. Raises: StorageFailed."""
+        self._db.begin()
+
+    def apply(self, decision: Decision, *, stamp: Stamp, origin: Origin, command: str, cause: int | None = None) -> None:
+        """Write one decision: rows, audit rows, clock. Durable only after `commit`.
+
+        command: the name of the command in the table. cause: seq of the audit row of the turn that set this one off (`last_audit_seq`).
+        Raises: StorageFailed; KernelBug for a record that breaks the schema, or a stamp whose first number is not `next_number`.
+        """
+        if not self._db.is_in_transaction:
+            raise KernelBug("apply outside a transaction")
+        if stamp.first_number != self.next_number:
+            raise KernelBug("a stamp with another first number")
+        for number in decision.removed_rows:
+            self._remove_row(number)
+        for record in decision.puts:
+            sql, values = PUTS[type(record)]
+            self._db.run(sql, values(record))
+        self._memory.remember(decision.puts)
+        for entry in decision.audit:
+            self._append(entry, stamp, origin, command, cause)
+        self.next_number += decision.numbers_used
+        self._boot_id, self._boottime_ms = stamp.boot_id, stamp.boottime_ms
+
+    def refuse(self, code: Code, *, stamp: Stamp, origin: Origin, command: str, cause: int | None = None, count: int | None = None) -> None:
+        """Write what a refused turn leaves: its audit row. count: how many identical refusals it stands for (SPEC 16)."""
+        entry = AuditEntry(event="turn.refused", instance_id=origin.instance_id or None, code=code, count=count)
+        self.apply(Decision(audit=(entry,)), stamp=stamp, origin=origin, command=command, cause=cause)
+
+    def commit(self) -> None:
+        """Make the transaction durable, then keep the head.
+
+        Raises: StorageFailed: whether it is durable is undecided, the store is closed and nobody may be answered.
+        """
+        self._db.run(
+            "INSERT INTO clock VALUES (1, ?, ?, ?) ON CONFLICT (one) DO UPDATE SET"
+            " next_number = excluded.next_number, boot_id = excluded.boot_id, boottime_ms = excluded.boottime_ms",
+            (self.next_number, self._boot_id, self._boottime_ms),
+        )
+        self._db.commit()
+        try:
+            self._head_file.write(self._head)
+        except OSError as error:
+            self.abandon()
+            raise StorageFailed(Code.UNKNOWN) from error
+
+    def _remove_row(self, number: int) -> None:
+        self._db.run("DELETE FROM outbox_row WHERE number = ? AND state = 'pending' AND kind <> 'final'", (number,))
+        if self._db.changes() != 1:
+            raise KernelBug("a removed row is not there, or may not be removed")
+        self._memory.forget_row(number)
+
+    def _append(self, entry: AuditEntry, stamp: Stamp, origin: Origin, command: str, cause: int | None) -> None:
+        for word in (entry.event, command, entry.instance_id, origin.view_id or None):
+            if word is not None and not _AUDIT_WORD.fullmatch(word):
+                raise KernelBug("an audit row would hold text")
+        code = None if entry.code is None else Code(entry.code).value
+        fields = (
+            *(self._head.seq + 1, time_value(stamp.now), origin.speaker.value, origin.view_id or None, command, cause),
+            *(entry.event, entry.number, entry.instance_id, code, entry.count),
+        )
+        digest = hash_row(self._head.hash, fields)
+        self._db.run("INSERT INTO audit VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?)", (*fields, self._head.hash, digest))
+        self._head = Head(self._head.seq + 1, digest)
+
+    # ----------------------------------------------------------------------------- between turns
+
+    @property
+    def last_audit_seq(self) -> int:
+        """The newest audit row, also of a transaction under way: the cause of what follows from it."""
+        return self._head.seq
+
+    @property
+    def commits(self) -> int:
+        """Commits since the opening."""
+        return self._db.commits
+
+    @property
+    def statements(self) -> int:
+        """Statements since the opening, BEGIN and COMMIT among them."""
+        return self._db.statements
+
+    @property
+    def is_checkpoint_due(self) -> bool:
+        """True about every 100 commits, or when the log has grown to 1 MiB."""
+        return self._db.commits - self._commits_at_checkpoint >= CHECKPOINT_COMMITS or self._db.wal_pages >= CHECKPOINT_WAL_PAGES
+
+    def checkpoint(self) -> None:
+        """Move the log into the main file; outside a transaction, after the effects left. Raises: StorageFailed."""
+        self._db.checkpoint()
+        self._commits_at_checkpoint = self._db.commits
+
+    def rebase_deadlines(self, boot_id: str, boottime_ms: int) -> None:
+        """After another boot, give every deadline the time it had left when the old boot was last seen (SPEC 6.6).
+
+        On the same boot nothing changes: downtime counts. Call it once, before the first turn. Raises: StorageFailed.
+        """
+        if boot_id == self._boot_id:
+            return
+        shift_ms = boottime_ms - self._boottime_ms
+        self._db.begin()
+        for sql in _REBASES:
+            self._db.run(sql, (shift_ms, boot_id, boot_id))
+        self._boot_id, self._boottime_ms = boot_id, boottime_ms
+        self.commit()
+
+    def close(self) -> None:
+        """End tidily: fold the log into the main file. A transaction under way is lost. Raises: StorageFailed."""
+        if not self._db.is_closed and not self._db.is_in_transaction:
+            self._db.fold()
+        self.abandon()
+
+    def abandon(self) -> None:
+        """Close at once; what was not committed is gone. Closing twice is fine."""
+        if not self._head_file.is_closed:
+            self._head_file.close()
+        self._db.close()
+
+
+_REBASES = (
+    """UPDATE tool_call SET deadline_at_ms = deadline_at_ms + ?, deadline_boot_id = ? WHERE deadline_boot_id <> ?
+       AND status IN ('received', 'routing', 'waiting_for_app', 'running')""",
+    """UPDATE tool_call SET cancel_at_ms = cancel_at_ms + ?, cancel_boot_id = ? WHERE cancel_boot_id <> ?
+       AND status IN ('received', 'routing', 'waiting_for_app', 'running')""",
+    """UPDATE interaction SET deadline_at_ms = deadline_at_ms + ?, deadline_boot_id = ? WHERE deadline_boot_id <> ?
+       AND status IN ('pending', 'presented')""",
+)

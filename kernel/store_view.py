@@ -1,0 +1,382 @@
+"""The View over rows: what deciders and ports may read (kernel.core.decision.View).
+
+Rules:
+1. Every read is served by an index and bounded by a limit or by what can be open at once.
+2. It only reads. A read that meets a rotten page closes the store (kernel/database.py): nothing is decided on it.
+3. Deciders use the first part only; the second part is for drawing and listing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from kernel.core.decision import KernelBug
+from kernel.core.inventory import Enablement, Inventory
+from kernel.core.machines import CallStatus, OutboxState
+from kernel.core.manifest import Handling, Hints, Manifest, ToolDescriptor
+from kernel.core.manifest_form import ToolForm
+from kernel.core.records import (
+    AppSession,
+    FocusStack,
+    InboxRow,
+    Instance,
+    Key,
+    OutboxRow,
+    SavedState,
+    Source,
+    TimelineMessage,
+    ToolCall,
+    decode_body,
+)
+from kernel.core.schema import compile_schema
+from kernel.database import Database
+from kernel.store_memory import Memory
+from kernel.store_rows import (
+    read_app_session,
+    read_focus,
+    read_inbox_row,
+    read_instance,
+    read_key,
+    read_outbox_row,
+    read_saved_state,
+    read_time,
+    read_timeline_message,
+    read_tool_call,
+)
+
+_FOREVER = 2**63 - 1  # above every number
+
+
+class StoreView:
+    """Reads of one open store."""
+
+    def __init__(self, database: Database, memory: Memory) -> None:
+        self._db = database
+        self._memory = memory
+
+    # ----------------------------------------------------------------------------- standing facts
+
+    @property
+    def epoch(self) -> str:
+        """The prefix of every kernel-made id."""
+        return self._memory.epoch
+
+    @property
+    def conversation_id(self) -> str:
+        """The one main conversation."""
+        return self._memory.conversation_id
+
+    @property
+    def inventory(self) -> Inventory:
+        """The inventory in force."""
+        return self._memory.inventory
+
+    @property
+    def enablement(self) -> Enablement:
+        """What the person switched off."""
+        return self._memory.enablement
+
+    @property
+    def manifests(self) -> Mapping[str, Manifest]:
+        """Every App there is, by app_scope."""
+        return self._memory.manifests
+
+    def door(self) -> Source:
+        """Which Agent the person talks to."""
+        return self._memory.door
+
+    def descriptor(self, digest: str) -> ToolDescriptor:
+        """The descriptor a call was accepted under. Raises: KernelBug when it was never kept."""
+        known = self._memory.descriptors.get(digest)
+        if known is None:
+            known = self._memory.descriptors[digest] = self._kept_descriptor(digest)
+        return known
+
+    def _kept_descriptor(self, digest: str) -> ToolDescriptor:
+        row = self._db.run_one("SELECT document_cbor FROM kept_descriptor WHERE digest = ?", (digest,))
+        if row is None:
+            raise KernelBug("a call names a descriptor that was not kept")
+        descriptor = _read_descriptor(row[0])
+        if descriptor.digest != digest:
+            raise KernelBug("a kept descriptor has another digest")
+        return descriptor
+
+    def fingerprint(self, revision: str) -> Mapping[str, str] | None:
+        """Tool id to digest of a revision that was published here, else None."""
+        epoch, _, number = revision.rpartition(".")
+        if not (number.isascii() and number.isdecimal() and len(number) <= 15):
+            return None
+        row = self._db.run_one("SELECT epoch, fingerprint_cbor FROM published_inventory WHERE number = ?", (int(number),))
+        return decode_body(row[1]) if row is not None and row[0] == epoch else None
+
+    def key(self, digest: bytes) -> Key | None:
+        """What a used id stood for."""
+        row = self._db.run_one("SELECT * FROM used_key WHERE digest = ?", (digest,))
+        return None if row is None else read_key(row)
+
+    # ----------------------------------------------------------------------------- tool calls
+
+    def call(self, number: int) -> ToolCall | None:
+        """A call by its local number."""
+        row = self._db.run_one("SELECT * FROM tool_call WHERE number = ?", (number,))
+        return None if row is None else read_tool_call(row)
+
+    def call_by_id(self, call_id: str) -> ToolCall | None:
+        """A call by the id its caller gave it."""
+        row = self._db.run_one("SELECT * FROM tool_call WHERE call_id = ?", (call_id,))
+        return None if row is None else read_tool_call(row)
+
+    def open_calls(self, instance_id: str) -> Sequence[ToolCall]:
+        """The open calls of an instance, oldest first."""
+        rows = self._db.run(
+            "SELECT * FROM tool_call WHERE instance_id = ?"
+            " AND status IN ('received', 'routing', 'waiting_for_app', 'running') ORDER BY number",
+            (instance_id,),
+        )
+        return [read_tool_call(row) for row in rows]
+
+    def open_calls_of_app(self, app_scope: str) -> Sequence[ToolCall]:
+        """The open calls for an App, oldest first, also those without an instance yet."""
+        rows = self._db.run(
+            "SELECT * FROM tool_call WHERE status IN ('received', 'routing', 'waiting_for_app', 'running')"
+            " AND app_scope = ? ORDER BY number",
+            (app_scope,),
+        )
+        return [read_tool_call(row) for row in rows]
+
+    def unrouted_calls(self) -> Sequence[ToolCall]:
+        """Calls that are accepted and have no place yet, oldest first."""
+        rows = self._db.run("SELECT * FROM tool_call WHERE status IN ('received', 'routing') ORDER BY number")
+        return [read_tool_call(row) for row in rows]
+
+    def due_calls(self, boottime_ms: int, limit: int) -> Sequence[ToolCall]:
+        """Open calls with a deadline at or before that boottime, the earliest first."""
+        rows = self._db.run(
+            "SELECT * FROM tool_call WHERE status IN ('received', 'routing', 'waiting_for_app', 'running')"
+            " AND ifnull(min(deadline_at_ms, cancel_at_ms), ifnull(deadline_at_ms, cancel_at_ms)) <= ?"
+            " ORDER BY ifnull(min(deadline_at_ms, cancel_at_ms), ifnull(deadline_at_ms, cancel_at_ms)) LIMIT ?",
+            (boottime_ms, limit),
+        )
+        return [read_tool_call(row) for row in rows]
+
+    def next_deadline_ms(self) -> int | None:
+        """The boottime of the earliest deadline of an open call; None when none has one."""
+        row = self._db.run_one(
+            "SELECT ifnull(min(deadline_at_ms, cancel_at_ms), ifnull(deadline_at_ms, cancel_at_ms)) FROM tool_call"
+            " WHERE status IN ('received', 'routing', 'waiting_for_app', 'running')"
+            " AND ifnull(min(deadline_at_ms, cancel_at_ms), ifnull(deadline_at_ms, cancel_at_ms)) IS NOT NULL"
+            " ORDER BY ifnull(min(deadline_at_ms, cancel_at_ms), ifnull(deadline_at_ms, cancel_at_ms)) LIMIT 1"
+        )
+        return None if row is None else row[0]
+
+    def open_call_count(self) -> int:
+        """How many calls have no outcome yet."""
+        return len(self._memory.open_calls)
+
+    # ----------------------------------------------------------------------------- instances
+
+    def instance(self, instance_id: str) -> Instance | None:
+        """An instance by its id, ended or not."""
+        row = self._db.run_one("SELECT * FROM instance WHERE instance_id = ?", (instance_id,))
+        return None if row is None else read_instance(row)
+
+    def current_instance(self, app_scope: str) -> Instance | None:
+        """The newest instance of an App that is neither stopped nor failed."""
+        row = self._db.run_one(
+            "SELECT * FROM instance WHERE app_scope = ?"
+            " AND state IN ('starting', 'foreground', 'background', 'suspended', 'stopping') ORDER BY number DESC LIMIT 1",
+            (app_scope,),
+        )
+        return None if row is None else read_instance(row)
+
+    def current_instances(self) -> Sequence[Instance]:
+        """Every instance that is neither stopped nor failed, oldest first."""
+        rows = self._db.run(
+            "SELECT * FROM instance INDEXED BY instance_current"
+            " WHERE state IN ('starting', 'foreground', 'background', 'suspended', 'stopping') ORDER BY number"
+        )
+        return [read_instance(row) for row in rows]
+
+    def focus(self) -> FocusStack:
+        """The focus stack; empty = chat in front."""
+        row = self._db.run_one("SELECT * FROM focus WHERE one = 1")
+        return FocusStack(instance_ids=()) if row is None else read_focus(row)
+
+    def open_session(self, app_scope: str) -> AppSession | None:
+        """The newest App session of an App that is not closed."""
+        row = self._db.run_one(
+            "SELECT * FROM app_session WHERE app_scope = ? AND closed_at IS NULL ORDER BY number DESC LIMIT 1", (app_scope,)
+        )
+        return None if row is None else read_app_session(row)
+
+    def saved_state(self, app_session_id: str) -> SavedState | None:
+        """What the App of a session remembers."""
+        row = self._db.run_one("SELECT * FROM saved_state WHERE app_session_id = ?", (app_session_id,))
+        return None if row is None else read_saved_state(row)
+
+    # ----------------------------------------------------------------------------- inbox and outbox
+
+    def inbox_row(self, instance_id: str, message_id: str) -> InboxRow | None:
+        """A message of that instance, in any state; another instance's is None."""
+        row = self._db.run_one("SELECT * FROM inbox_row WHERE message_id = ? AND instance_id = ?", (message_id, instance_id))
+        return None if row is None else read_inbox_row(row)
+
+    def inbox_rows(self, instance_id: str, after: int, limit: int) -> Sequence[InboxRow]:
+        """Deliverable messages of an instance with a number above `after`, oldest first."""
+        rows = self._db.run(
+            "SELECT * FROM inbox_row WHERE instance_id = ? AND number > ? AND state IN ('deliverable', 'parked')"
+            " AND state = 'deliverable' ORDER BY number LIMIT ?",
+            (instance_id, after, limit),
+        )
+        return [read_inbox_row(row) for row in rows]
+
+    def inbox_size(self, instance_id: str) -> tuple[int, int]:
+        """Rows and bytes of bodies held for an instance: deliverable and parked."""
+        row = self._db.run_one(
+            "SELECT count(*), ifnull(sum(body_bytes), 0) FROM inbox_row WHERE instance_id = ? AND state IN ('deliverable', 'parked')",
+            (instance_id,),
+        )
+        return (0, 0) if row is None else (row[0], row[1])
+
+    def outbox_row(self, message_id: str) -> OutboxRow | None:
+        """A row by the id of its envelope."""
+        row = self._db.run_one("SELECT * FROM outbox_row WHERE message_id = ?", (message_id,))
+        return None if row is None else read_outbox_row(row)
+
+    def outbox_pending(self, destination: Source, after: int, limit: int) -> Sequence[OutboxRow]:
+        """Rows a destination has not acknowledged, with a number above `after`, in order."""
+        rows = self._db.run(
+            "SELECT * FROM outbox_row WHERE destination = ? AND number > ? AND state = 'pending' ORDER BY number LIMIT ?",
+            (destination, after, limit),
+        )
+        return [read_outbox_row(row) for row in rows]
+
+    def outbox_pending_count(self) -> int:
+        """How many rows wait for their acknowledgement, whatever the destination."""
+        return len(self._memory.pending_rows)
+
+    def final_row(self, call_number: int) -> OutboxRow | None:
+        """The one final row of a call, in any state; None while it is open."""
+        row = self._db.run_one("SELECT * FROM outbox_row WHERE call_number = ? AND kind = 'final'", (call_number,))
+        return None if row is None else read_outbox_row(row)
+
+    def pending_progress_row(self, call_number: int) -> OutboxRow | None:
+        """The unacknowledged progress row of a call."""
+        row = self._db.run_one(
+            "SELECT * FROM outbox_row WHERE kind = 'progress' AND call_number = ? AND state = 'pending'"
+            " AND kind IN ('progress', 'inventory') ORDER BY number DESC LIMIT 1",
+            (call_number,),
+        )
+        return None if row is None else read_outbox_row(row)
+
+    def pending_inventory_row(self, destination: Source) -> OutboxRow | None:
+        """The unacknowledged inventory row for a destination."""
+        row = self._db.run_one(
+            "SELECT * FROM outbox_row WHERE kind = 'inventory' AND call_number IS NULL AND destination = ? AND state = 'pending'"
+            " AND kind IN ('progress', 'inventory') ORDER BY number DESC LIMIT 1",
+            (destination,),
+        )
+        return None if row is None else read_outbox_row(row)
+
+    # =============================================================================
+    # for drawing and listing: not part of the core's View
+    # =============================================================================
+
+    def calls(self, *, state: str | None = None, before: int | None = None, limit: int = 50) -> Sequence[ToolCall]:
+        """Calls with a number below `before`, newest first. state: open | ended | one status | None for all."""
+        top = _FOREVER if before is None else before
+        if state is None:
+            rows = self._db.run("SELECT * FROM tool_call WHERE number < ? ORDER BY number DESC LIMIT ?", (top, limit))
+        elif state == "ended":
+            # At most MAX_OPEN_CALLS rows are passed over.
+            rows = self._db.run(
+                "SELECT * FROM tool_call WHERE number < ? AND +status NOT IN ('received', 'routing', 'waiting_for_app', 'running')"
+                " ORDER BY number DESC LIMIT ?",
+                (top, limit),
+            )
+        elif state == "open":
+            rows = self._db.run(
+                "SELECT * FROM tool_call WHERE status IN ('received', 'routing', 'waiting_for_app', 'running') AND number < ?"
+                " ORDER BY number DESC LIMIT ?",
+                (top, limit),
+            )
+        else:
+            status = CallStatus(state)
+            rows = self._db.run(
+                "SELECT * FROM tool_call WHERE status = ? AND number < ? ORDER BY number DESC LIMIT ?", (status, top, limit)
+            )
+        return [read_tool_call(row) for row in rows]
+
+    def open_call_count_of(self, instance_id: str) -> int:
+        """How many open calls an instance has."""
+        row = self._db.run_one(
+            "SELECT count(*) FROM tool_call WHERE instance_id = ? AND status IN ('received', 'routing', 'waiting_for_app', 'running')",
+            (instance_id,),
+        )
+        return 0 if row is None else row[0]
+
+    def outbox_rows_of_call(self, call_number: int, *, limit: int = 50) -> Sequence[OutboxRow]:
+        """Rows of a call, oldest first."""
+        rows = self._db.run("SELECT * FROM outbox_row WHERE call_number = ? ORDER BY number LIMIT ?", (call_number, limit))
+        return [read_outbox_row(row) for row in rows]
+
+    def instances(self, *, before: int | None = None, limit: int = 100) -> Sequence[Instance]:
+        """Instances with a number below `before`, ended ones too, newest first."""
+        top = _FOREVER if before is None else before
+        rows = self._db.run("SELECT * FROM instance WHERE number < ? ORDER BY number DESC LIMIT ?", (top, limit))
+        return [read_instance(row) for row in rows]
+
+    def messages(self, *, before: int | None = None, limit: int = 50) -> Sequence[tuple[TimelineMessage, OutboxState | None]]:
+        """The window of the timeline below `before`, oldest first, each with how far its row to an Agent has come (None: has none)."""
+        top = _FOREVER if before is None else before
+        rows = self._db.run(
+            "SELECT m.*, o.state FROM timeline_message AS m LEFT JOIN outbox_row AS o ON o.message_id = m.message_id"
+            " WHERE m.number < ? ORDER BY m.number DESC LIMIT ?",
+            (top, limit),
+        )
+        found = [(read_timeline_message(row), None if row[8] is None else OutboxState(row[8])) for row in rows]
+        return found[::-1]
+
+    def message(self, number: int) -> tuple[TimelineMessage, OutboxState | None] | None:
+        """One entry of the timeline, as `messages` gives it."""
+        found = self.messages(before=number + 1, limit=1)
+        return found[0] if found and found[0][0].number == number else None
+
+    def parked_rows(self, instance_id: str, *, limit: int = 50) -> Sequence[InboxRow]:
+        """Parked messages of an instance, oldest first."""
+        rows = self._db.run(
+            "SELECT * FROM inbox_row WHERE instance_id = ? AND state IN ('deliverable', 'parked') AND state = 'parked'"
+            " ORDER BY number LIMIT ?",
+            (instance_id, limit),
+        )
+        return [read_inbox_row(row) for row in rows]
+
+    def audit_tail(self, *, limit: int = 50) -> Sequence[Mapping[str, Any]]:
+        """The newest audit rows, newest first, without hashes."""
+        rows = self._db.run(
+            "SELECT seq, at, speaker, view_id, command, cause, event, number, instance_id, code, count FROM audit"
+            " ORDER BY seq DESC LIMIT ?",
+            (limit,),
+        )
+        names = ("seq", "at", "speaker", "view_id", "command", "cause", "event", "number", "instance_id", "code", "count")
+        return [dict(zip(names, (row[0], read_time(row[1]), *row[2:]), strict=True)) for row in rows]
+
+
+def _read_descriptor(document_cbor: bytes) -> ToolDescriptor:
+    form = ToolForm.model_validate(decode_body(document_cbor))
+    return ToolDescriptor(
+        id=form.id,
+        version=form.version,
+        title=form.title,
+        description=form.description,
+        handling=Handling(form.handling),
+        app_scope=form.target.app_scope,
+        requires_foreground=form.target.requires_foreground,
+        restore_previous_focus=form.target.restore_previous_focus,
+        input_schema=compile_schema(form.input_schema),
+        output_schema=compile_schema(form.output_schema),
+        permissions=frozenset(form.permissions),
+        timeout_ms=form.timeout_ms,
+        hints=Hints(form.hints.read_only, form.hints.destructive, form.hints.idempotent),
+    )

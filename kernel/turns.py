@@ -1,0 +1,227 @@
+"""The loop of the kernel: decide, commit, release effects (ARCHITECTURE, idea 3).
+
+Use: ports call `post`; `run` is one task for the kernel's life. Nothing here waits: a turn is done when `post` returns, or waits
+in the queue for the commit that this pass of the event loop shares.
+Rules:
+1. One command, one turn. The first command of a pass commits at once; all others of that pass share the next commit, so a lone
+   call waits for nobody and a crowd pays for one fsync.
+2. Effects, replies and view changes leave only after the commit, in the order of the turns; channels are flushed once at the end.
+3. A refused turn leaves its audit row and nothing else.
+4. A commit that fails is undecided: StorageFailed goes up, nothing is answered, the kernel stops and rereads at its next start.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import trio
+
+from kernel import log
+from kernel.clock import Clock
+from kernel.core import commands
+from kernel.core.decision import ArmDeadline, AuditEntry, Decision, Detail, Origin, Rejected, Speaker, Stamp, Then, View
+from kernel.core.events import TimePassed
+from kernel.core.records import Record
+from kernel.refusals import WINDOW_MS, Refusals
+from lineup_sdk.protocol.codes import Code
+
+MAX_BATCH = 256
+
+KERNEL = Origin(speaker=Speaker.KERNEL)
+
+
+class Storage(Protocol):
+    """What turns need of the store."""
+
+    @property
+    def view(self) -> View: ...
+    @property
+    def next_number(self) -> int: ...
+    def begin(self) -> None: ...
+    def apply(self, decision: Decision, *, stamp: Stamp, origin: Origin, command: str, cause: int | None) -> None: ...
+    def commit(self) -> None: ...
+    @property
+    def last_audit_seq(self) -> int: ...
+    @property
+    def is_checkpoint_due(self) -> bool: ...
+    def checkpoint(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Turn:
+    """A command on its way, with who said it and the turn that caused it."""
+
+    command: object
+    origin: Origin
+    cause: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """How a turn ended, for the port that asked. at is RFC 3339."""
+
+    turn: Turn
+    accepted: bool
+    at: str
+    value: dict[str, Any] | None = None
+    code: Code | None = None
+    detail: Detail | None = None
+    is_violation: bool = False  # refused once too often: the channel has to be closed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Handlers:
+    """What the rest of the kernel does after a commit; siblings meet only here."""
+
+    effects: Mapping[type, Callable[[Any], None]]
+    reply: Callable[[Outcome], None]
+    committed: Callable[[Sequence[Record]], None]
+    flush: Callable[[], None]
+
+
+class Turns:
+    """See the head of the file."""
+
+    def __init__(self, store: Storage, clock: Clock, handlers: Handlers) -> None:
+        self._store = store
+        self._clock = clock
+        self._handlers = handlers
+        self._refusals = Refusals()
+        self._queue: deque[Turn] = deque()
+        self._is_draining = False
+        self._has_committed_this_pass = False
+        self._next_pass = trio.Event()
+        self._deadline_ms: int | None = None
+        self._deadline_moved = trio.Event()
+
+    def post(self, *turns: Turn) -> None:
+        """Take commands. Raises: StorageFailed, KernelBug."""
+        self._queue.extend(turns)
+        if self._is_draining:
+            return
+        if self._has_committed_this_pass:
+            self._next_pass.set()
+            return
+        self._has_committed_this_pass = True
+        self._next_pass.set()
+        self._drain()
+
+    async def run(self) -> None:
+        """Commit what waits, pass by pass, and wake the kernel at its deadlines."""
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._run_passes)
+            nursery.start_soon(self._run_deadlines)
+
+    async def _run_passes(self) -> None:
+        while True:
+            await self._next_pass.wait()
+            self._next_pass = trio.Event()
+            self._has_committed_this_pass = False
+            if self._queue:
+                self._has_committed_this_pass = True
+                self._next_pass.set()
+                self._drain()
+
+    def _drain(self) -> None:
+        self._is_draining = True
+        while self._queue:
+            batch = [self._queue.popleft() for _ in range(min(len(self._queue), MAX_BATCH))]
+            decided = self._commit(batch)
+            for outcome, decision, audit_seq in decided:
+                self._release(outcome, decision, audit_seq)
+        self._is_draining = False
+        self._handlers.flush()
+        if self._store.is_checkpoint_due:
+            self._store.checkpoint()
+
+    def _commit(self, batch: Sequence[Turn]) -> list[tuple[Outcome, Decision, int]]:
+        self._store.begin()
+        decided = [self._decide(turn) for turn in batch]
+        self._store.commit()
+        return decided
+
+    def _decide(self, turn: Turn) -> tuple[Outcome, Decision, int]:
+        stamp = self._clock.stamp(self._store.next_number)
+        at = stamp.now.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        try:
+            decision = commands.decide(self._store.view, turn.origin, stamp, turn.command)
+        except Rejected as refusal:
+            decision, is_violation = self._refused(turn, refusal.code, stamp)
+            outcome = Outcome(turn=turn, accepted=False, at=at, code=refusal.code, detail=refusal.detail, is_violation=is_violation)
+        else:
+            decision = self._with_counted_refusals(turn, decision, stamp)
+            outcome = Outcome(
+                turn=turn,
+                accepted=decision.refusal is None,
+                at=at,
+                value=decision.value,
+                code=decision.refusal,
+                detail=decision.detail,
+            )
+        name = commands.name_of(turn.command)
+        self._store.apply(decision, stamp=stamp, origin=turn.origin, command=name, cause=turn.cause)
+        return outcome, decision, self._store.last_audit_seq
+
+    def _refused(self, turn: Turn, code: Code, stamp: Stamp) -> tuple[Decision, bool]:
+        verdict = self._refusals.note(turn.origin.channel, code, stamp.boottime_ms)
+        if not verdict.is_audited:
+            return Decision(), verdict.is_violation
+        entry = AuditEntry(event="command.refused", instance_id=turn.origin.instance_id or None, code=code)
+        wake = ArmDeadline(at_ms=stamp.boottime_ms + WINDOW_MS)
+        return Decision(audit=(entry,), effects=(wake,)), False
+
+    def _with_counted_refusals(self, turn: Turn, decision: Decision, stamp: Stamp) -> Decision:
+        if not isinstance(turn.command, TimePassed):
+            return decision
+        counted = tuple(
+            AuditEntry(event="command.refused", code=code, count=count) for code, count in self._refusals.due(stamp.boottime_ms)
+        )
+        return Decision(
+            puts=decision.puts,
+            removed_rows=decision.removed_rows,
+            audit=(*decision.audit, *counted),
+            effects=decision.effects,
+            numbers_used=decision.numbers_used,
+        )
+
+    def _release(self, outcome: Outcome, decision: Decision, audit_seq: int) -> None:
+        if outcome.turn.origin.speaker is not Speaker.KERNEL:
+            self._handlers.reply(outcome)
+        if decision.puts:
+            self._handlers.committed(decision.puts)
+        for effect in decision.effects:
+            match effect:
+                case Then(command=command):
+                    self._queue.append(Turn(command=command, origin=KERNEL, cause=audit_seq))
+                case ArmDeadline(at_ms=at_ms):
+                    self._arm(at_ms)
+                case _:
+                    self._handlers.effects[type(effect)](effect)
+
+    def _arm(self, at_ms: int) -> None:
+        if self._deadline_ms is None or at_ms < self._deadline_ms:
+            self._deadline_ms = at_ms
+            self._deadline_moved.set()
+
+    async def _run_deadlines(self) -> None:
+        """Sleep to the next deadline at most a minute at a time: the event loop's clock stops while the machine sleeps."""
+        while True:
+            with trio.move_on_after(self._wait_seconds()):
+                await self._deadline_moved.wait()
+                self._deadline_moved = trio.Event()
+            if self._deadline_ms is None or self._clock.boottime_ms() < self._deadline_ms:
+                continue
+            self._deadline_ms = None
+            self.post(Turn(command=TimePassed(), origin=KERNEL))
+            next_ms = self._store.view.next_deadline_ms()
+            if next_ms is not None:
+                self._arm(max(next_ms, self._clock.boottime_ms() + 1))
+            log.event("deadlines.checked")
+
+    def _wait_seconds(self) -> float:
+        if self._deadline_ms is None:
+            return 60.0
+        return min(60.0, max(0.0, (self._deadline_ms - self._clock.boottime_ms()) / 1000))

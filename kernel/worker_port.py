@@ -1,0 +1,234 @@
+"""The kernel's end of every worker channel: frames in become turns, effects become frames (SPEC 2.2-2.6).
+
+Rules:
+1. Who speaks is known by the channel: Origin is made once, when the instance gets its process.
+2. A broken frame, an unknown type or a flood of refusals ends this channel and nothing else.
+3. A worker that is over its budget is not read for a while; one that does not read is cut when its queue is full.
+4. All frames of one read are posted together, so that accept and a quick result share one commit.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import trio
+
+from kernel.budget import YIELD_SECONDS, Budget
+from kernel.core.decision import Detail, Origin, SendToWorker, Speaker, View
+from kernel.core.events import DeniedRequest
+from kernel.core.grants import grants_of
+from kernel.core.records import Instance
+from kernel.logring import LogRings
+from kernel.protocol.strict import Denied, parse_worker
+from kernel.registry import SourceFile
+from kernel.turns import Outcome, Turn
+from lineup_sdk.channel import Channel, ChannelClosed, ChannelOverflow
+from lineup_sdk.protocol.framing import ProtocolViolation, decode_item
+from lineup_sdk.protocol.limits import CHUNK_BYTES, WIRE_VERSION
+from lineup_sdk.protocol.messages import Chunk, JsonObject, LogWrite, Message, Ping, Pong, Reply, Welcome, to_frame
+
+
+@dataclass(slots=True)
+class Worker:
+    """One process of one life, as the port sees it."""
+
+    origin: Origin
+    channel: Channel
+    budget: Budget
+    pongs: int = 0  # the n of the newest pong
+    frames_in: int = 0
+    is_violation: bool = False
+    is_dirty: bool = False
+
+
+class WorkerPort:
+    """See the head of the file."""
+
+    def __init__(self, post: Callable[..., None], view: View, sources: Mapping[str, Sequence[SourceFile]], rings: LogRings) -> None:
+        self._post = post
+        self._view = view
+        self._sources = sources
+        self._rings = rings
+        self._workers: dict[int, Worker] = {}
+        self._by_instance: dict[str, Worker] = {}
+        self._next_channel = 1
+        self._dirty: list[Worker] = []
+
+    # ------------------------------------------------------------------ a worker's life
+
+    def attach(self, instance: Instance, channel: Channel) -> Worker:
+        """Give a sealed process its instance: welcome, then its source in chunks."""
+        manifest = self._view.manifests[instance.app_scope]
+        origin = Origin(
+            speaker=Speaker.WORKER,
+            channel=self._next_channel,
+            instance_id=instance.instance_id,
+            app_scope=instance.app_scope,
+            life=instance.life,
+            grants=grants_of(manifest.kind),
+        )
+        self._next_channel += 1
+        worker = Worker(origin=origin, channel=channel, budget=Budget(time.monotonic()))
+        self._workers[origin.channel] = worker
+        self._by_instance[instance.instance_id] = worker
+        self._welcome(worker, instance)
+        return worker
+
+    def _welcome(self, worker: Worker, instance: Instance) -> None:
+        manifest = self._view.manifests[instance.app_scope]
+        files = self._sources[instance.app_scope]
+        assert manifest.entry is not None
+        context: JsonObject = {
+            "app_scope": instance.app_scope,
+            "instance_id": instance.instance_id,
+            "conversation_id": instance.conversation_id,
+            "app_version": instance.app_version,
+            "state": "starting",
+        }
+        entry = {
+            "entry": manifest.entry.main,
+            "files": [{"name": file.name, "size": file.size, "sha256": file.sha256} for file in manifest.entry.files],
+        }
+        self._put(worker, Welcome(wire=WIRE_VERSION, epoch=self._view.epoch, context=context, source=entry))
+        data_of = {file.name: file.data for file in files}
+        for listed in manifest.entry.files:
+            self._put_chunks(worker, listed.name, data_of[listed.name])
+
+    def _put_chunks(self, worker: Worker, name: str, data: bytes) -> None:
+        for start in range(0, max(len(data), 1), CHUNK_BYTES):
+            is_last = start + CHUNK_BYTES >= len(data)
+            self._put(worker, Chunk(of=name, data=data[start : start + CHUNK_BYTES], last=is_last))
+
+    async def serve(self, worker: Worker) -> None:
+        """Read the worker until its channel ends, by either side; worker.is_violation says whether it broke the wire."""
+        try:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(worker.channel.run_flusher)
+                nursery.start_soon(self._read, worker, nursery.cancel_scope)
+        except* (ChannelClosed, ChannelOverflow):
+            pass
+        finally:
+            self._detach(worker)
+
+    async def _read(self, worker: Worker, until: trio.CancelScope) -> None:
+        try:
+            while True:
+                bodies = await worker.channel.receive_bodies()
+                wait_seconds = await self._take(worker, bodies)
+                if wait_seconds:
+                    await trio.sleep(wait_seconds)  # the budget's back-pressure: a worker is slowed, not refused
+        except (ProtocolViolation, ChannelOverflow):
+            worker.is_violation = True
+        except ChannelClosed:
+            pass
+        until.cancel()
+
+    async def _take(self, worker: Worker, bodies: Sequence[bytes]) -> float:
+        turns: list[Turn] = []
+        began = time.monotonic()
+        spent = 0.0
+        for body in bodies:
+            turns.extend(self._turns_of(worker, body))
+            if time.monotonic() - began > YIELD_SECONDS:
+                spent += time.monotonic() - began
+                self._post(*turns)
+                turns = []
+                await trio.lowlevel.checkpoint()
+                began = time.monotonic()
+        now = time.monotonic()
+        spent += now - began
+        if turns:
+            self._post(*turns)
+        worker.frames_in += len(bodies)
+        if worker.is_violation:
+            raise ProtocolViolation("refusals")
+        return worker.budget.spend(now, len(bodies), spent)
+
+    def _turns_of(self, worker: Worker, body: bytes) -> list[Turn]:
+        try:
+            message, request_id = parse_worker(decode_item(body))
+        except Denied as denied:
+            request_id, message = denied.request_id, None
+        if message is None:
+            return [Turn(command=DeniedRequest(), origin=self._origin(worker, request_id))]
+        if isinstance(message, Pong):
+            worker.pongs = max(worker.pongs, message.n)
+            return []
+        if isinstance(message, LogWrite):
+            self._rings.write(worker.origin.instance_id, message.stream, message.text)
+            return []
+        return [Turn(command=message, origin=self._origin(worker, request_id))]
+
+    def _origin(self, worker: Worker, request_id: int | None) -> Origin:
+        return replace(worker.origin, request_id=request_id)
+
+    def _detach(self, worker: Worker) -> None:
+        worker.channel.close()
+        self._workers.pop(worker.origin.channel, None)
+        if self._by_instance.get(worker.origin.instance_id) is worker:
+            del self._by_instance[worker.origin.instance_id]
+
+    # ------------------------------------------------------------------ after a commit
+
+    def send(self, effect: SendToWorker) -> None:
+        """Effect: a message for one life; dropped when that life is gone, because the next one gets its own."""
+        worker = self._by_instance.get(effect.instance_id)
+        if worker is not None and worker.origin.life == effect.life:
+            self._put(worker, effect.message)
+
+    def reply(self, outcome: Outcome) -> None:
+        """Answer the request of a turn that is committed."""
+        worker = self._workers.get(outcome.turn.origin.channel)
+        request_id = outcome.turn.origin.request_id
+        if worker is None:
+            return
+        if request_id is not None:
+            if outcome.accepted and outcome.value is not None:
+                self._put(worker, Reply(id=request_id, value=outcome.value))
+            else:
+                self._put(worker, Reply(id=request_id, receipt=receipt(outcome)))
+        if outcome.is_violation:
+            worker.is_violation = True
+            worker.channel.close()
+
+    def ping(self, worker: Worker, n: int) -> None:
+        """Ask whether the worker's event loop turns."""
+        self._put(worker, Ping(n=n))
+        self.flush()
+
+    def stop(self, worker: Worker, message: Message) -> None:
+        """Tell a worker to finish."""
+        self._put(worker, message)
+        self.flush()
+
+    def flush(self) -> None:
+        """Write what this pass queued; what a socket does not take waits for its flusher."""
+        dirty, self._dirty = self._dirty, []
+        for worker in dirty:
+            worker.is_dirty = False
+            try:
+                worker.channel.flush()
+            except ChannelClosed:
+                worker.channel.close()
+
+    def _put(self, worker: Worker, message: Message) -> None:
+        try:
+            worker.channel.send(to_frame(message))
+        except (ChannelClosed, ChannelOverflow):
+            worker.channel.close()
+            return
+        if not worker.is_dirty:
+            worker.is_dirty = True
+            self._dirty.append(worker)
+
+
+def receipt(outcome: Outcome) -> JsonObject:
+    """CommandReceipt of a turn."""
+    said: JsonObject = {"accepted": outcome.accepted, "at": outcome.at}
+    if outcome.code is not None:
+        said["code"] = outcome.code.value
+    if isinstance(outcome.detail, Detail):
+        said["detail"] = outcome.detail.as_json()
+    return said

@@ -1,0 +1,16 @@
+"""The numbers both ends of a wire must agree on (SPEC 2.1, 16). Sizes in bytes unless the name says otherwise."""
+
+from __future__ import annotations
+
+WIRE_VERSION = 1
+
+MAX_DEPTH = 16
+MAX_INTEGER = 2**53 - 1
+MAX_WORKER_FRAME_BYTES = 64 * 1024  # worker to kernel
+MAX_FRAME_BYTES = 1024 * 1024  # every other direction
+MAX_BODY_BYTES = 48 * 1024  # a JSON body that has to reach a worker, as CBOR
+MAX_BODY_DEPTH = 12
+MAX_STATE_BYTES = 32 * 1024
+CHUNK_BYTES = 256 * 1024  # of one part of a thing that is too big for a frame
+MAX_LOG_TEXT_BYTES = 8 * 1024  # of one log.write
+PROGRESS_PER_SECOND = 4

@@ -1,0 +1,124 @@
+"""From a decoded map to a message, and the shape of every value a request is answered with. Both ends may use it.
+
+Use: `parse_frame(frame, FROM_WORKER)` or `parse_frame(frame, TO_WORKER)`; `check_reply(reply, request_type)` before a reply is believed.
+Rules:
+1. The frame already passed `framing.decode_item`; here only names and kinds of the message's own level are checked.
+2. An unknown type, an extra field, an absent field, a field of another kind, a request without a good id or an id where none
+   belongs: all are ProtocolViolation. Nothing is coerced; a boolean is never a number.
+3. The kinds are read from the annotations of messages.py, so a message cannot be added here and forgotten there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, fields
+from typing import Any
+
+from lineup_sdk.protocol.framing import ProtocolViolation
+from lineup_sdk.protocol.limits import MAX_INTEGER
+from lineup_sdk.protocol.messages import (
+    FROM_WORKER,
+    TO_WORKER,
+    InboxAcknowledge,
+    InboxList,
+    JsonObject,
+    Message,
+    Reply,
+    StateLoad,
+    ToolsGet,
+)
+
+_Check = Callable[[Any], bool]
+
+
+def _is(*kinds: type) -> _Check:
+    return lambda value: type(value) in kinds
+
+
+_KINDS: dict[str, _Check] = {
+    "JsonObject": _is(dict),
+    "bool": _is(bool),
+    "bytes": _is(bytes),
+    "float": _is(int, float),
+    "int": _is(int),
+    "str": _is(str),
+}
+
+
+def _fields_of(message_type: type[Message]) -> dict[str, tuple[_Check, bool]]:
+    return {f.name: (_KINDS[str(f.type).removesuffix(" | None")], f.default is MISSING) for f in fields(message_type)}
+
+
+_FIELDS = {c: _fields_of(c) for c in (*FROM_WORKER.values(), *TO_WORKER.values())}
+
+# What the value of a reply holds, for the requests that are answered by a value and not by a receipt.
+REPLY_VALUES: dict[type[Message], dict[str, _Check]] = {
+    InboxAcknowledge: {"acknowledged": _is(bool)},
+    InboxList: {"messages": _is(list), "more": _is(bool)},
+    StateLoad: {"state": _is(dict, type(None))},
+    ToolsGet: {"attempts": _is(int), "call_id": _is(str), "input": _is(dict), "status": _is(str), "tool_id": _is(str)},
+}
+INBOX_ROW: dict[str, _Check] = {"body": _is(dict), "delivery_count": _is(int), "message_id": _is(str), "topic": _is(str)}
+
+
+def parse_frame(frame: JsonObject, registry: Mapping[str, type[Message]]) -> tuple[Message, int | None]:
+    """Return the message of a frame and, when it is a request, its id.
+
+    Raises: ProtocolViolation("type" | "id" | "field" | "field_kind" | "field_missing"). Source: SPEC 2.2, 2.3.
+    """
+    values = dict(frame)
+    message_type = _type_of(values.pop("type", None), registry)
+    request_id = _take_request_id(values) if message_type.EXPECTS_REPLY else None
+    expected = _FIELDS[message_type]
+    for name, value in values.items():
+        if name not in expected:
+            raise ProtocolViolation("field")
+        if not expected[name][0](value):
+            raise ProtocolViolation("field_kind")
+    if any(is_required and name not in values for name, (_, is_required) in expected.items()):
+        raise ProtocolViolation("field_missing")
+    return message_type(**values), request_id
+
+
+def _type_of(name: object, registry: Mapping[str, type[Message]]) -> type[Message]:
+    if type(name) is not str or name not in registry:
+        raise ProtocolViolation("type")
+    return registry[name]
+
+
+def _take_request_id(values: JsonObject) -> int:
+    request_id = values.pop("id", None)
+    if type(request_id) is not int or not 1 <= request_id <= MAX_INTEGER:
+        raise ProtocolViolation("id")
+    return request_id
+
+
+def check_reply(reply: Reply, request_type: type[Message]) -> None:
+    """Refuse a reply that is neither a good receipt nor the value this request is answered with.
+
+    Raises: ProtocolViolation("reply"). Source: SPEC 2.5.
+    """
+    if (reply.value is None) == (reply.receipt is None):
+        raise ProtocolViolation("reply")
+    if reply.receipt is not None:
+        _check_receipt(reply.receipt, is_value_owed=request_type in REPLY_VALUES)
+    elif reply.value is not None:
+        _check_members(reply.value, REPLY_VALUES.get(request_type, {}))
+        for row in reply.value["messages"] if request_type is InboxList else ():
+            _check_members(row, INBOX_ROW)
+
+
+def _check_receipt(receipt: JsonObject, *, is_value_owed: bool) -> None:
+    accepted = receipt.get("accepted")
+    if accepted is True and not is_value_owed:
+        return
+    if accepted is False and type(receipt.get("code")) is str and type(receipt.get("detail", {})) is dict:
+        return
+    raise ProtocolViolation("reply")
+
+
+def _check_members(value: object, expected: Mapping[str, _Check]) -> None:
+    if type(value) is not dict or value.keys() != expected.keys():
+        raise ProtocolViolation("reply")
+    if not all(check(value[name]) for name, check in expected.items()):
+        raise ProtocolViolation("reply")

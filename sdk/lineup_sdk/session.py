@@ -1,0 +1,163 @@
+"""One life of a MiniApp on one channel: reads, starts, dispatches, stops.
+
+Rules:
+1. The reader never waits for a handler: every delivery is taken at once, and a ping is answered before anything else is read.
+2. The order of a start: the author's start handler, then tools.subscribe, inbox.subscribe (when there are message handlers),
+   lifecycle.started: the last three in one write.
+3. A frame the wire does not know ends the life with ProtocolViolation; end of stream ends it quietly; so does `lifecycle.stopping`
+   after the stop handler had its time. What else ends it is an exception of the author's start or stop handler, raised as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+
+import trio
+
+from lineup_sdk.call_runner import CallRunner, Tool
+from lineup_sdk.calls import Tools
+from lineup_sdk.channel import Channel, ChannelClosed
+from lineup_sdk.context import MiniAppContext, with_state
+from lineup_sdk.inbox import Inbox, InboxRunner, MessageHandler
+from lineup_sdk.protocol.framing import ProtocolViolation
+from lineup_sdk.protocol.messages import (
+    TO_WORKER,
+    ContextChanged,
+    InboxDelivered,
+    InboxSubscribe,
+    JsonObject,
+    LifecycleStarted,
+    LifecycleStopping,
+    Message,
+    Ping,
+    Pong,
+    Reply,
+    ToolCalled,
+    ToolCancelRequested,
+    ToolEnded,
+    ToolsSubscribe,
+)
+from lineup_sdk.protocol.parsing import parse_frame
+from lineup_sdk.requests import Requests
+
+StartHandler = Callable[[], Awaitable[None]]
+StoppingHandler = Callable[[LifecycleStopping], Awaitable[None]]
+ContextHandler = Callable[[MiniAppContext], Awaitable[None]]
+
+
+@dataclass(slots=True)
+class Handlers:
+    """What the author registered."""
+
+    tools: dict[str, Tool] = field(default_factory=dict)
+    messages: dict[str, MessageHandler] = field(default_factory=dict)
+    start: StartHandler | None = None
+    stopping: StoppingHandler | None = None
+    context_changed: ContextHandler | None = None
+
+
+class Session:
+    """See the head of the file."""
+
+    def __init__(
+        self, channel: Channel, requests: Requests, handlers: Handlers, context: MiniAppContext, tools: Tools, inbox: Inbox
+    ) -> None:
+        self.context = context
+        self._channel = channel
+        self._requests = requests
+        self._handlers = handlers
+        self._tools = tools
+        self._inbox = inbox
+        self._failure: Exception | None = None
+        self._context_changed = trio.Event()
+        self._is_stopping = False
+
+    async def run(self, early_frames: Sequence[JsonObject]) -> None:
+        """Live until rule 3 ends it. Raises: ProtocolViolation, ChannelOverflow, Refused, what the author's handlers raised."""
+        self._requests.open(self._channel)
+        try:
+            async with trio.open_nursery() as nursery:
+                self._calls = CallRunner(self._requests, self._tools, self._handlers.tools, nursery)
+                self._messages = InboxRunner(self._inbox, self._handlers.messages)
+                self._nursery = nursery
+                parts = (self._channel.run_flusher, self._messages.run, self._start, self._watch_context)
+                for part in parts:
+                    nursery.start_soon(self._guard, part)
+                nursery.start_soon(self._guard, self._read, early_frames)
+        finally:
+            self._requests.close()
+        if self._failure is not None:
+            raise self._failure
+
+    async def _guard(self, part: Callable[..., Awaitable[None]], *arguments: object) -> None:
+        """Run one part; its first error ends the life and is raised by `run` itself, not in a group."""
+        try:
+            await part(*arguments)
+        except ChannelClosed:
+            self._nursery.cancel_scope.cancel()
+        except Exception as error:
+            self._failure = self._failure or error
+            self._nursery.cancel_scope.cancel()
+
+    async def _start(self) -> None:
+        if self._handlers.start is not None:
+            await self._handlers.start()
+        subscribe_inbox = [InboxSubscribe()] if self._handlers.messages else []
+        tickets = [await self._requests.post(m) for m in (ToolsSubscribe(), *subscribe_inbox, LifecycleStarted())]
+        for ticket in tickets:
+            await ticket.wait()
+
+    async def _read(self, early_frames: Sequence[JsonObject]) -> None:
+        for frame in early_frames:
+            self._take(frame)
+        while True:
+            for frame in await self._channel.receive():
+                self._take(frame)
+
+    def _take(self, frame: JsonObject) -> None:
+        message, _ = parse_frame(frame, TO_WORKER)
+        self._dispatch(message)
+
+    def _dispatch(self, message: Message) -> None:
+        match message:
+            case Ping():
+                self._requests.send(Pong(n=message.n))
+                self._channel.flush()
+            case Reply():
+                self._requests.take_reply(message)
+            case ToolCalled():
+                self._calls.take(message)
+            case ToolCancelRequested():
+                self._calls.take_cancel(message)
+            case ToolEnded():
+                self._calls.take_ended(message)
+            case InboxDelivered():
+                self._messages.take(message)
+            case ContextChanged():
+                self.context = with_state(self.context, message.state)
+                self._context_changed.set()
+            case LifecycleStopping():
+                self._take_stopping(message)
+            case _:  # welcome and chunks belong before the app runs
+                raise ProtocolViolation("out_of_place")
+
+    async def _watch_context(self) -> None:
+        """Tell the author of the newest context; changes that come while the handler runs are told once, together."""
+        handler = self._handlers.context_changed
+        while handler is not None:
+            await self._context_changed.wait()
+            self._context_changed = trio.Event()
+            await handler(self.context)
+
+    def _take_stopping(self, stopping: LifecycleStopping) -> None:
+        if not self._is_stopping:
+            self._is_stopping = True
+            self._nursery.start_soon(self._guard, self._stop, stopping)
+
+    async def _stop(self, stopping: LifecycleStopping) -> None:
+        with trio.move_on_after(stopping.deadline_ms / 1000):
+            if self._handlers.stopping is not None:
+                await self._handlers.stopping(stopping)
+            await self._channel.drain()
+        self._nursery.cancel_scope.cancel()

@@ -1,0 +1,279 @@
+"""The console without a terminal: keys, state, drawn text at several widths."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.cells import cell_len
+
+from hosts import console_line
+from hosts.console_draw import MAX_INPUT_LINES, cursor_place, draw
+from hosts.console_keys import Key, KeyReader, Named, Typed
+from hosts.console_line import InputLine
+from hosts.console_state import Action, CancelCall, CloseApp, ConsoleState, RaiseApp, ReadLogs, Say, press
+from hosts.mirror import from_snapshot
+from hosts.output import Exit
+from kernel.protocol.host import Snapshot
+from tests.hosts.scripted_kernel import call, empty_state, instance, message
+
+SIZES = [(20, 6), (40, 10), (80, 24), (99, 30), (100, 30), (140, 40), (250, 70)]
+
+
+def console() -> ConsoleState:
+    state = empty_state()
+    state["calls"] = [
+        call(1, "completed", title="Old call"),
+        call(2, progress={"percent": 45.0, "message": "halfway"}),
+        call(3, "waiting_for_app", cancel="asked", attempts=1),
+    ]
+    state["instances"] = [instance(open_calls=2), instance("inst_2", app_scope="whiteboard", title="Whiteboard", state="background")]
+    state["focus"] = ["inst_2", "inst_1"]
+    state["messages"] = [message(1, "Please do it", "person", state="acknowledged"), message(2, "On it.\nSoon.")]
+    state["agent"] = {"connected": True, "demo": False}
+    return ConsoleState(mirror=from_snapshot(Snapshot(seq=0, state=state)), phase="up")
+
+
+def screen(state: ConsoleState, width: int = 80, height: int = 24) -> str:
+    return "\n".join(line.plain for line in draw(state, width, height))
+
+
+def type_in(state: ConsoleState, text: str) -> list[Action]:
+    actions: list[Action] = []
+    for key in [*(Typed(character) for character in text), Named("enter")]:
+        actions += press(state, key)
+    return actions
+
+
+# --- drawing
+
+
+@pytest.mark.parametrize(("width", "height"), SIZES)
+def test_every_size_is_filled_exactly_and_nothing_is_wider(width: int, height: int) -> None:
+    for page in ("conversation", "help", "calls", "apps", "logs"):
+        state = console()
+        state.page = page
+        lines = draw(state, width, height)
+        assert len(lines) == height
+        assert max(cell_len(line.plain) for line in lines) <= width
+        row, column = cursor_place(state, width, height)
+        assert 0 <= row < height
+        assert 0 <= column < width
+
+
+@pytest.mark.parametrize(("width", "height"), [(80, 24), (140, 40)])
+def test_conversation_calls_progress_instances_and_focus_are_all_on_the_first_screen(width: int, height: int) -> None:
+    shown = screen(console(), width, height)
+    for text in (
+        "You ✓",
+        "Please do it",
+        "Agent",
+        "On it.",
+        "Soon.",
+        "#2 Show a task running",
+        "████░░░░░░ 45 % halfway",
+        "Whiteboard  background",
+    ):
+        assert text in shown
+    assert "▸ Task Dashboard  foreground  2 open" in shown
+    assert "#3 Show a task cancelling (attempt 2)" in shown
+    assert "#1 Old call completed" in shown
+    assert "front: Task Dashboard" in shown
+
+
+def test_the_newest_line_of_a_long_conversation_is_shown_and_page_up_scrolls_back() -> None:
+    state = console()
+    for number in range(10, 200):
+        state.mirror.messages[number] = message(number, f"line {number}")
+    assert "line 199" in screen(state)
+    assert "line 150" not in screen(state)
+    for _ in range(10):
+        press(state, Named("page-up"))
+    assert "line 199" not in screen(state)
+    for _ in range(1000):
+        press(state, Named("page-up"))
+    assert "Please do it" in screen(state)
+
+
+def test_a_lost_kernel_is_shown_and_the_last_picture_stays() -> None:
+    state = console()
+    state.phase, state.restarts = "connecting", 1
+    assert "reconnecting to the kernel" in screen(state)
+    assert "Please do it" in screen(state)
+
+
+@pytest.mark.clause("11.2")
+def test_text_of_apps_and_agent_cannot_steer_the_terminal_or_forge_markup() -> None:
+    state = console()
+    evil = "\x1b[2J\x1b]0;title\x07[bold red]You[/] \u202eevil\rYou ✓"
+    state.mirror.messages[3] = message(3, evil)
+    state.mirror.calls[2] = call(2, title=evil, progress={"percent": 1, "message": evil})
+    state.mirror.instances["inst_1"] = instance(title=evil, error=evil, open_calls=1)
+    for page in ("conversation", "calls", "apps"):
+        state.page = page
+        shown = screen(state, 200, 40)
+        assert not any(character < " " and character != "\n" for character in shown)
+        assert "\u202e" not in shown
+        assert "[bold red]You[/]" in shown
+
+
+@given(st.text(), st.sampled_from(SIZES))
+def test_no_text_breaks_the_frame(text: str, size: tuple[int, int]) -> None:
+    state = console()
+    state.mirror.messages[3] = message(3, text)
+    state.mirror.calls[2] = call(2, title=text, progress={"percent": 10, "message": text})
+    state.line = console_line.insert(InputLine(), text)
+    lines = draw(state, *size)
+    assert len(lines) == size[1]
+    assert all("\n" not in line.plain and cell_len(line.plain) <= size[0] for line in lines)
+
+
+def test_a_message_of_an_unknown_type_shows_its_type() -> None:
+    state = console()
+    state.mirror.messages[3] = message(3, "[unsupported_type]", type="lineup.v9.dance")
+    assert "Agent  (lineup.v9.dance)" in screen(state)
+
+
+def test_a_long_input_shows_the_lines_around_the_cursor() -> None:
+    state = console()
+    state.line = console_line.insert(InputLine(), "word " * 200 + "end")
+    assert "end" in screen(state, 40, 24)
+    assert cursor_place(state, 40, 24)[0] == 23
+    state.line = console_line.edit(state.line, "home")
+    assert "> word" in screen(state, 40, 24)
+    assert cursor_place(state, 40, 24) == (24 - MAX_INPUT_LINES, 2)
+
+
+# --- commands
+
+
+@pytest.mark.clause("11.5")
+def test_what_is_typed_is_said_to_the_agent() -> None:
+    state = console()
+    assert type_in(state, "hello /there") == [Say("hello /there")]
+    assert type_in(state, "//slash") == [Say("/slash")]
+    assert type_in(state, "   ") == []
+    assert state.line.text == ""
+
+
+@pytest.mark.parametrize(
+    ("typed", "action"),
+    [
+        ("/cancel 2", CancelCall("call_2")),
+        ("/cancel #3", CancelCall("call_3")),
+        ("/cancel call_2", CancelCall("call_2")),
+        ("/front whiteboard", RaiseApp("inst_2")),
+        ("/front chat", RaiseApp("chat")),
+        ("/close whiteboard", CloseApp("inst_2", cancel_calls=False)),
+        ("/logs inst_1", ReadLogs("inst_1")),
+    ],
+)
+def test_a_command_names_what_it_means(typed: str, action: Action) -> None:
+    assert type_in(console(), typed) == [action]
+
+
+@pytest.mark.parametrize(
+    "typed", ["/cancel", "/cancel 1", "/cancel call_", "/close", "/close nothing", "/front a b", "/logs", "/dance", "/"]
+)
+def test_a_command_that_names_nothing_or_too_much_does_nothing_and_says_so(typed: str) -> None:
+    state = console()
+    assert type_in(state, typed) == []
+    assert state.notices
+    assert state.notices[-1] in screen(state, 120)
+
+
+@pytest.mark.clause("8.2")
+def test_an_app_with_open_calls_is_closed_only_after_a_yes() -> None:
+    state = console()
+    assert type_in(state, "/close task-dashboard") == []
+    assert "Task Dashboard has 2 open call(s)" in screen(state)
+    assert press(state, Typed("x")) == []
+    assert press(state, Typed("n")) == []
+    assert state.question is None
+    type_in(state, "/close task-dashboard")
+    assert press(state, Typed("y")) == [CloseApp("inst_1", cancel_calls=True)]
+
+
+def test_pages_open_and_escape_goes_back() -> None:
+    state = console()
+    type_in(state, "/help")
+    assert "/cancel NUMBER" in screen(state)
+    type_in(state, "/calls")
+    assert "call_1 by agent" in screen(state)
+    type_in(state, "/apps")
+    assert "task-dashboard.open" in screen(state)
+    press(state, Named("escape"))
+    assert "Please do it" in screen(state)
+
+
+def test_ctrl_c_interrupts_and_ctrl_d_on_an_empty_line_ends() -> None:
+    state = console()
+    press(state, Named("ctrl-c"))
+    assert state.leaving is Exit.INTERRUPTED
+    state = console()
+    press(state, Typed("a"))
+    press(state, Named("ctrl-d"))
+    assert state.leaving is None
+    press(state, Named("backspace"))
+    press(state, Named("ctrl-d"))
+    assert state.leaving is Exit.OK
+    state = console()
+    type_in(state, "/quit")
+    assert state.leaving is Exit.OK
+
+
+# --- keys and line
+
+
+def _keys(*pieces: bytes) -> list[Key]:
+    reader = KeyReader()
+    return [key for piece in pieces for key in reader.feed(piece)]
+
+
+def test_keys_are_read_across_any_cut() -> None:
+    data = "é\x1b[A\x1b[3~\x1bOF\r\x7f\x03\x1b[200~a\r\nb\x07\x1b[201~z".encode()
+    whole = _keys(data)
+    assert whole == [
+        Typed("é"), Named("up"), Named("delete"), Named("end"), Named("enter"), Named("backspace"), Named("ctrl-c"), Typed("a\nb"), Typed("z"),
+    ]  # fmt: skip
+    assert _keys(*(data[i : i + 1] for i in range(len(data)))) == whole
+
+
+def test_unknown_sequences_are_swallowed_whole() -> None:
+    assert _keys(b"\x1b[38;5;200mx\x1b[<0;1;2Mx\x1bqx") == [Typed("x")] * 3
+
+
+def test_a_lone_escape_is_a_key_only_when_nothing_follows() -> None:
+    reader = KeyReader()
+    assert reader.feed(b"\x1b") == []
+    assert reader.is_waiting
+    assert reader.flush() == [Named("escape")]
+    assert reader.feed(b"\x1b") + reader.feed(b"[A") == [Named("up")]
+
+
+@given(st.binary(max_size=200))
+def test_no_bytes_confuse_the_key_reader(data: bytes) -> None:
+    reader = KeyReader()
+    for key in reader.feed(data):
+        assert isinstance(key, Named) or all(c >= " " or c == "\n" for c in key.text)
+
+
+def test_the_line_edits_and_remembers() -> None:
+    line = console_line.insert(InputLine(), "hello big world")
+    line = console_line.edit(line, "ctrl-w")
+    assert (line.text, line.cursor) == ("hello big ", 10)
+    line = console_line.insert(console_line.edit(console_line.edit(line, "home"), "delete"), "J")
+    assert line.text == "Jello big "
+    typed, line = console_line.take(line)
+    assert (typed, line.text) == ("Jello big ", "")
+    line = console_line.insert(line, "draft")
+    assert console_line.edit(line, "up").text == "Jello big "
+    assert console_line.edit(console_line.edit(line, "up"), "down").text == "draft"
+    assert console_line.edit(console_line.edit(line, "ctrl-u"), "backspace").text == ""
+
+
+@pytest.mark.clause("11.5")
+def test_the_line_never_grows_beyond_what_can_be_sent() -> None:
+    line = console_line.insert(InputLine(), "x" * (console_line.MAX_POINTS + 1))
+    assert len(line.text) == console_line.MAX_POINTS
+    assert console_line.insert(line, "y") == line

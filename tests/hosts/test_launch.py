@@ -1,0 +1,130 @@
+"""hosts.launch with a scripted kernel program: attach, start, lose the lock, start again, give up."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable
+
+import pytest
+import trio
+
+from hosts.homes import Home
+from hosts.launch import MAX_LAUNCHES, Launcher
+from hosts.link import HostLink, KernelUnreachable, hello
+from kernel.protocol.host import InstancesList, KernelStop, Snapshot
+from tests.hosts.scripted_kernel import ScriptedKernel
+
+LauncherOf = Callable[[str], Launcher]
+
+
+async def _pid_of(link: HostLink) -> int:
+    event = await link.events.receive()
+    assert isinstance(event, Snapshot)
+    return int(event.state["kernel"]["pid"])
+
+
+def _launches(home: Home) -> int:
+    return len((home.folder / "launches").read_text().splitlines())
+
+
+async def _stop(launcher: Launcher, link: HostLink) -> None:
+    await link.request(KernelStop())
+    await link.wait_lost()
+    await launcher.wait_gone()
+
+
+@pytest.mark.clause("2.9")
+async def test_a_view_starts_the_kernel_of_an_empty_home_in_a_session_of_its_own(
+    home: Home, launcher_of: LauncherOf, nursery: trio.Nursery
+) -> None:
+    launcher = launcher_of("serve")
+    with trio.fail_after(30):
+        link = await launcher.attach(nursery, hello("view"))
+        pid = await _pid_of(link)
+        assert os.getsid(pid) == pid
+        await _stop(launcher, link)
+
+
+@pytest.mark.clause("2.9")
+async def test_an_agent_that_starts_the_kernel_comes_in_through_the_socket(
+    home: Home, launcher_of: LauncherOf, nursery: trio.Nursery
+) -> None:
+    launcher = launcher_of("serve")
+    with trio.fail_after(30):
+        agent = await launcher.attach(nursery, hello("agent"))
+        admin = await launcher.attach(nursery, hello("admin"))
+        assert _launches(home) == 1
+        await _stop(launcher, admin)
+        await agent.wait_lost()
+
+
+@pytest.mark.clause("2.9")
+async def test_many_hosts_at_once_share_one_kernel(home: Home, launcher_of: LauncherOf, nursery: trio.Nursery) -> None:
+    launchers = [launcher_of("serve") for _ in range(3)]
+    links: list[HostLink] = []
+
+    async def attach(launcher: Launcher) -> None:
+        links.append(await launcher.attach(nursery, hello("view")))
+
+    with trio.fail_after(60):
+        async with trio.open_nursery() as starting:
+            for launcher in launchers:
+                starting.start_soon(attach, launcher)
+        assert len({await _pid_of(link) for link in links}) == 1
+        await links[0].request(KernelStop())
+        for launcher in launchers:
+            await launcher.wait_gone()
+
+
+@pytest.mark.clause("2.9")
+async def test_a_starter_that_loses_the_lock_attaches_to_the_winner(home: Home, launcher_of: LauncherOf, nursery: trio.Nursery) -> None:
+    loser = launcher_of("locked")
+    links: list[HostLink] = []
+
+    async def attach() -> None:
+        links.append(await loser.attach(nursery, hello("view")))
+
+    with trio.fail_after(60):
+        async with trio.open_nursery() as starting:
+            starting.start_soon(attach)
+            while not (home.folder / "launches").exists():
+                await trio.sleep(0.01)
+            winner = ScriptedKernel(home.folder)
+            await nursery.start(winner.serve)
+        assert await links[0].request(InstancesList())
+    assert _launches(home) == 1
+    links[0].close()
+
+
+@pytest.mark.clause("2.9")
+async def test_a_killed_kernel_is_started_again_but_only_so_often(home: Home, launcher_of: LauncherOf, nursery: trio.Nursery) -> None:
+    launcher = launcher_of("serve")
+    with trio.fail_after(60):
+        for _ in range(MAX_LAUNCHES):
+            link = await launcher.attach(nursery, hello("view"))
+            os.kill(await _pid_of(link), signal.SIGKILL)
+            await link.wait_lost()
+        with pytest.raises(KernelUnreachable) as refused:
+            await launcher.attach(nursery, hello("view"))
+    assert _launches(home) == MAX_LAUNCHES
+    assert "ended by signal 9" in refused.value.detail["reason"]
+
+
+@pytest.mark.clause("12")
+async def test_a_kernel_that_refuses_to_start_gives_its_own_code_and_hint(
+    home: Home, launcher_of: LauncherOf, nursery: trio.Nursery
+) -> None:
+    with trio.fail_after(30), pytest.raises(KernelUnreachable) as refused:
+        await launcher_of("corrupt").attach(nursery, hello("view"))
+    assert (refused.value.code, refused.value.detail["hint"]) == ("store_corrupt", "restore a backup")
+
+
+async def test_a_kernel_that_ends_without_a_word_is_explained_by_its_last_line_on_stderr(
+    home: Home, launcher_of: LauncherOf, nursery: trio.Nursery
+) -> None:
+    with trio.fail_after(30), pytest.raises(KernelUnreachable) as refused:
+        await launcher_of("silent").attach(nursery, hello("admin"))
+    assert (refused.value.code, refused.value.detail["hint"]) == ("sandbox_incomplete", "no user namespaces")
+    assert refused.value.detail["reason"] == "ended with exit code 1"
+    assert home.log_file.stat().st_mode & 0o777 == 0o600

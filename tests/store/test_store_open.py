@@ -1,0 +1,264 @@
+"""Opening: the set-up's effects, and every refusal."""
+
+from __future__ import annotations
+
+import os
+import random
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import apsw
+import pytest
+from kernel.audit import HEAD_NAME
+from kernel.migrations import APPLICATION_ID
+from kernel.store_open import StoreRefused, open_connection
+from lineup_sdk.protocol.codes import Code
+
+from tests.store.world import World, flip_bit, open_raw
+
+
+def refusal_of(world: World) -> StoreRefused:
+    with pytest.raises(StoreRefused) as refused:
+        _ = world.store
+    return refused.value
+
+
+@pytest.fixture
+def connection(tmp_path: Path) -> Iterator[apsw.Connection]:
+    opened = open_connection(tmp_path / "kernel.db").connection
+    yield opened
+    opened.close()
+
+
+@pytest.mark.clause("12")
+def test_set_up_leaves_checksums_exclusive_lock_full_sync_and_no_automatic_checkpoint(connection: apsw.Connection) -> None:
+    pragmas = {name: connection.pragma(name) for name in ("locking_mode", "synchronous", "journal_mode", "wal_autocheckpoint")}
+    assert pragmas == {"locking_mode": "exclusive", "synchronous": 2, "journal_mode": "wal", "wal_autocheckpoint": 0}
+    assert connection.reserve_bytes("main", -1) == 8
+    assert connection.open_vfs == "cksmvfs"
+    assert int(connection.pragma("checksum_verification")) == 1
+    assert (connection.pragma("application_id"), connection.pragma("user_version")) == (APPLICATION_ID, 1)
+
+
+def test_a_new_home_holds_three_private_files_and_no_leftover(world: World) -> None:
+    world.count(1)
+    assert {path.name: path.stat().st_mode & 0o777 for path in world.folder.iterdir()} == {
+        "kernel.db": 0o600,
+        "kernel.db-wal": 0o600,
+        HEAD_NAME: 0o600,
+    }
+
+
+def test_a_making_that_was_cut_off_is_begun_anew(world: World) -> None:
+    (world.folder / "kernel.db.new").write_bytes(b"half")
+    (world.folder / "kernel.db.new-journal").write_bytes(b"half")
+    assert world.store.is_first_start
+    assert not (world.folder / "kernel.db.new").exists()
+
+
+@pytest.mark.clause("12")
+def test_everything_committed_is_there_after_an_untidy_end(world: World) -> None:
+    world.count(25)
+    world.crash()
+    assert [entry.number for entry, _ in world.store.view.messages(limit=100)] == list(range(1, 26))
+    assert world.store.next_number == 26
+
+
+@pytest.mark.clause("12")
+@pytest.mark.parametrize("content", [b"not a database at all", b"SQLite format 3\x00" + bytes(4096)])
+def test_a_file_of_something_else_is_foreign_and_left_alone(world: World, content: bytes) -> None:
+    world.path.write_bytes(content)
+    assert refusal_of(world).code is Code.STORE_FOREIGN
+    assert world.path.read_bytes() == content
+    assert [path.name for path in world.folder.iterdir()] == ["kernel.db"]
+
+
+@pytest.mark.clause("12")
+def test_a_database_of_another_program_is_foreign_and_left_alone(world: World) -> None:
+    other = apsw.Connection(str(world.path), vfs="unix")
+    other.execute("CREATE TABLE t (a); INSERT INTO t VALUES (1)")
+    other.close()
+    before = world.path.read_bytes()
+    refused = refusal_of(world)
+    assert refused.code is Code.STORE_FOREIGN
+    assert "LINEUP_HOME" in refused.hint
+    assert world.path.read_bytes() == before
+
+
+@pytest.mark.clause("12")
+@pytest.mark.parametrize("name", ["kernel.db", "kernel.db-wal"])
+def test_a_symbolic_link_in_place_of_a_file_is_foreign(world: World, name: str) -> None:
+    elsewhere = world.folder / "elsewhere"
+    elsewhere.write_bytes(b"")
+    (world.folder / name).symlink_to(elsewhere)
+    assert refusal_of(world).code is Code.STORE_FOREIGN
+
+
+@pytest.mark.clause("12")
+def test_a_fifo_in_place_of_the_file_is_foreign_and_does_not_block(world: World) -> None:
+    os.mkfifo(world.path)
+    assert refusal_of(world).code is Code.STORE_FOREIGN
+
+
+@pytest.mark.clause("12")
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
+def test_a_database_of_another_user_is_foreign(world: World) -> None:
+    world.count(1)
+    world.close()
+    os.chown(world.path, 65534, 65534)
+    assert refusal_of(world).code is Code.STORE_FOREIGN
+
+
+@pytest.mark.clause("12")
+def test_a_database_of_a_newer_version_is_refused(world: World) -> None:
+    world.count(1)
+    world.close()
+    raw = open_raw(world.path)
+    raw.pragma("user_version", 2)
+    raw.close()
+    assert refusal_of(world).code is Code.STORE_NEWER
+
+
+@pytest.mark.clause("12")
+def test_a_second_kernel_is_refused_and_the_first_goes_on(world: World) -> None:
+    world.count(1)
+    script = (
+        "import sys\nfrom pathlib import Path\nfrom kernel.store_open import StoreRefused, open_connection\n"
+        "try:\n    open_connection(Path(sys.argv[1]))\nexcept StoreRefused as refused:\n    print(refused.code, refused.hint)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script, str(world.path)], capture_output=True, text=True, timeout=30, check=True
+    )
+    assert done.stdout.startswith("store_locked ")
+    world.count(1)
+    assert len(world.reopen().view.messages()) == 2
+
+
+@pytest.mark.clause("12")
+def test_a_database_that_is_gone_while_its_head_is_kept_is_never_replaced_by_an_empty_one(world: World) -> None:
+    world.count(1)
+    world.close()
+    world.path.unlink()
+    refused = refusal_of(world)
+    assert refused.code is Code.STORE_CORRUPT
+    assert HEAD_NAME in refused.hint
+    assert not world.path.exists()
+
+
+@pytest.mark.clause("12")
+@pytest.mark.invariant("60")
+def test_every_flipped_bit_in_the_main_file_is_found(world: World) -> None:
+    world.count(40)
+    world.close()
+    sound = world.path.read_bytes()
+    chance = random.Random(8)
+    # Every bit of the header that says how the file is read, then bits anywhere.
+    offsets = [*range(100), *(chance.randrange(len(sound)) for _ in range(150))]
+    for offset in offsets:
+        flip_bit(world.path, offset, chance.randrange(8))
+        assert refusal_of(world).code is Code.STORE_CORRUPT, offset
+        world.path.write_bytes(sound)
+    assert len(world.store.view.messages(limit=100)) == 40
+
+
+@pytest.mark.clause("12")
+def test_a_rotten_page_found_while_running_closes_the_store(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kernel.store_open.QUICK_CHECK_MAX_PAGES", 0)  # as for a big file
+    world.count(400)
+    world.close()
+    size = world.path.stat().st_size
+    flip_bit(world.path, size - 100)
+    with pytest.raises(Exception) as failure:  # noqa: PT011 - which of the two it is depends on the page
+        for number in range(1, 401):
+            world.store.view.message(number)
+            world.store.view.audit_tail(limit=1000)
+    assert failure.value.code is Code.STORE_CORRUPT  # type: ignore[attr-defined]
+
+
+@pytest.mark.clause("12")
+def test_every_flip_that_would_drop_acknowledged_commits_from_the_log_is_refused(world: World) -> None:
+    world.count(60)
+    world.crash()
+    sound = {path: path.read_bytes() for path in world.folder.iterdir()}
+    log = sound[world.wal_path]
+    chance = random.Random(5)
+    refused = 0
+    for offset in [*range(32), *(chance.randrange(32, len(log)) for _ in range(150))]:
+        flip_bit(world.wal_path, offset, chance.randrange(8))
+        try:
+            kept = [entry.number for entry, _ in world.store.view.messages(limit=100)]
+            assert kept == list(range(1, 61)), offset
+            assert not world.store.is_restored
+            world.crash()
+        except StoreRefused as refusal:
+            assert refusal.code is Code.STORE_CORRUPT
+            refused += 1
+        assert refused == 0 or world.wal_path.exists()
+        for path, data in sound.items():
+            path.write_bytes(data)
+    assert refused > 150  # nearly every bit of a log matters
+    assert len(world.store.view.messages(limit=100)) == 60
+
+
+@pytest.mark.clause("12")
+def test_a_refused_log_is_left_as_evidence(world: World) -> None:
+    world.count(30)
+    world.crash()
+    flip_bit(world.wal_path, 32 + 24 + 100)
+    before = {path: path.read_bytes() for path in world.folder.iterdir()}
+    assert refusal_of(world).code is Code.STORE_CORRUPT
+    assert {path: path.read_bytes() for path in world.folder.iterdir()} == before
+
+
+@pytest.mark.clause("12")
+def test_a_torn_tail_that_nobody_was_told_of_is_no_corruption(world: World) -> None:
+    world.count(10)
+    head = (world.folder / HEAD_NAME).read_bytes()
+    world.count(1)  # as if this one had been cut off between its frames and its head
+    world.crash()
+    (world.folder / HEAD_NAME).write_bytes(head)
+    with world.wal_path.open("r+b") as log:
+        log.truncate(world.wal_path.stat().st_size - 10)
+    assert len(world.store.view.messages()) == 10
+    assert not world.store.is_restored
+
+
+@pytest.mark.clause("4.6")
+def test_a_database_older_than_its_kept_head_begins_a_new_epoch(world: World) -> None:
+    world.count(3)
+    world.close()
+    backup = world.path.read_bytes()
+    assert world.store.view.epoch == "e1"
+    world.turn(world.publish())
+    assert world.store.view.inventory.revision == "e1.1"
+    world.count(3)
+    world.close()
+    world.path.write_bytes(backup)
+    assert world.store.is_restored
+    assert world.store.view.epoch == "e2"
+    assert world.store.view.conversation_id == "conversation_e1_00"
+    assert world.store.view.audit_tail(limit=1)[0]["event"] == "store.restored"
+    assert world.store.view.inventory.epoch == "e2"
+    assert not world.reopen().is_restored
+
+
+def test_a_damaged_head_is_audited_and_written_anew(world: World) -> None:
+    world.count(3)
+    world.close()
+    flip_bit(world.folder / HEAD_NAME, 30)
+    assert [row["event"] for row in world.store.view.audit_tail(limit=1)] == ["audit.head_damaged"]
+    world.close()
+    assert world.reopen().view.audit_tail(limit=1)[0]["event"] == "audit.head_damaged"  # once, not again
+
+
+def test_the_epoch_and_the_conversation_are_made_once(world: World) -> None:
+    first = (world.store.view.epoch, world.store.view.conversation_id, world.store.is_first_start)
+    second_store = world.reopen()
+    assert first == ("e1", "conversation_e1_00", True)
+    assert (second_store.view.epoch, second_store.view.conversation_id, second_store.is_first_start) == (
+        "e1",
+        "conversation_e1_00",
+        False,
+    )

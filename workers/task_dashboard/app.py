@@ -1,0 +1,164 @@
+"""Task Dashboard: shows the Agent's tasks; `open` stays open until its task ends, `update` moves a task on (SPEC 6, 8.5).
+
+Rules:
+1. A change is saved before anyone is told of it: an `open` call ends only with an outcome that is in the saved state.
+2. A task that ended stays ended. An `open` for it, delivered again or new, answers with its outcome at once.
+3. Cancelling an `open` call cancels its task; other `open` calls of the same task complete with status cancelled.
+4. The state is bounded: MAX_TASKS of the longest texts the Manifest admits fit into what may be saved. The oldest ended task
+   nobody waits for makes room; with none to drop a new task is refused.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
+
+import trio
+
+from lineup_sdk import MiniApp, ToolCall, ToolFailed
+from lineup_sdk.app import JsonObject
+
+MAX_TASKS = 40
+ENDED = frozenset({"cancelled", "completed", "failed"})
+
+app = MiniApp()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """One task. progress is 0..100, or None when nobody said."""
+
+    task_id: str
+    title: str
+    state: str
+    progress: float | None = None
+
+    @property
+    def is_ended(self) -> bool:
+        """True for completed, cancelled and failed."""
+        return self.state in ENDED
+
+    def summary(self) -> JsonObject:
+        """As the Agent and the saved state see it."""
+        return {name: value for name, value in asdict(self).items() if value is not None}
+
+
+class Board:
+    """All tasks, oldest first; every change is saved before it counts (rule 1)."""
+
+    def __init__(self) -> None:
+        self.tasks: dict[str, Task] = {}
+        self._followers: Counter[str] = Counter()  # open calls a task has: it is not dropped before they answered
+        self._changed = trio.Event()
+        self._saving = trio.Lock()
+
+    async def load(self) -> None:
+        """Take up what an earlier life saved."""
+        state = await app.state.load() or {"tasks": []}
+        self.tasks = {row["task_id"]: Task(**row) for row in state["tasks"]}
+
+    async def open(self, task: Task) -> Task:
+        """Add a task, or take up the one of that id. Raises: ToolFailed(too_many_tasks)."""
+        async with self._saving:
+            known = self.tasks.get(task.task_id)
+            if known is not None and (known.is_ended or known.title == task.title):
+                return known
+            await self._save(task if known is None else replace(known, title=task.title))
+        return self.tasks[task.task_id]
+
+    async def change(self, task_id: str, state: str | None, progress: float | None) -> Task:
+        """Move a task on. Raises: ToolFailed(task_not_found, task_ended)."""
+        async with self._saving:
+            task = self.tasks.get(task_id)
+            if task is None:
+                raise ToolFailed("task_not_found", "No task of that task_id is on the dashboard.")
+            changed = replace(task, state=task.state if state is None else state, progress=task.progress if progress is None else progress)
+            if changed == task:
+                return task
+            if task.is_ended:
+                raise ToolFailed("task_ended", "That task has ended; open a new one under another task_id.")
+            await self._save(changed)
+        return changed
+
+    @contextmanager
+    def follow(self, task_id: str) -> Iterator[None]:
+        """Keep a task on the board while a call waits for its end."""
+        self._followers[task_id] += 1
+        try:
+            yield
+        finally:
+            self._followers[task_id] -= 1
+
+    async def wait_changed(self, task: Task) -> Task:
+        """Wait until the task is not as it is given; return it as it is now."""
+        while (now := self.tasks[task.task_id]) == task:
+            await self._changed.wait()
+        return now
+
+    async def _save(self, task: Task) -> None:
+        tasks = {**self.tasks, task.task_id: task}
+        if len(tasks) > MAX_TASKS:
+            ended = next((t.task_id for t in tasks.values() if t.is_ended and not self._followers[t.task_id]), None)
+            if ended is None:
+                raise ToolFailed("too_many_tasks", f"At most {MAX_TASKS} tasks can be open at once.")
+            del tasks[ended]
+        with trio.CancelScope(shield=True):  # a cancelled handler must not leave the saved state ahead of this one
+            await app.state.save({"tasks": [t.summary() for t in tasks.values()]})
+        self.tasks = tasks
+        self._changed.set()
+        self._changed = trio.Event()
+
+
+board = Board()
+
+
+@app.on_start
+async def start() -> None:
+    """Take up the saved tasks before any call comes."""
+    await board.load()
+
+
+@app.tool("task-dashboard.open", handles_cancel=True)
+async def open_task(call: ToolCall) -> JsonObject | None:
+    """Show a task and stay open until it ends."""
+    wanted = Task(task_id=call.input["task_id"], title=call.input["title"], state=call.input.get("state", "pending"))
+    with board.follow(wanted.task_id):
+        task = await board.open(wanted)
+        if not task.is_ended:
+            task = await _wait_ended(call, task)
+    if call.is_cancel_requested and task.state == "cancelled":
+        await call.cancel("task_cancelled")
+        return None
+    return {"status": task.state}
+
+
+async def _wait_ended(call: ToolCall, task: Task) -> Task:
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(_report, call, task)
+        nursery.start_soon(_cancel_task, call, task)
+        while not task.is_ended:
+            task = await board.wait_changed(task)
+        nursery.cancel_scope.cancel()
+    return task
+
+
+async def _report(call: ToolCall, task: Task) -> None:
+    """Report the newest state of the task as the call's progress; what came between two reports is skipped."""
+    while True:
+        await call.progress(percent=task.progress, message=task.state)
+        task = await board.wait_changed(task)
+
+
+async def _cancel_task(call: ToolCall, task: Task) -> None:
+    await call.wait_cancel_requested()
+    if not board.tasks[task.task_id].is_ended:
+        await board.change(task.task_id, "cancelled", None)
+
+
+@app.tool("task-dashboard.update")
+async def update_task(call: ToolCall) -> JsonObject:
+    """Move a task on, or with neither state nor progress just read it."""
+    task = await board.change(call.input["task_id"], call.input.get("state"), call.input.get("progress"))
+    return task.summary()
