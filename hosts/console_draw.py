@@ -3,7 +3,7 @@
 Rules:
 1. Whatever came from an app, the Agent or the person goes through visible() and into a Text, never through markup (THREATS 3.3).
 2. Labels (who speaks, which app) are ours and stand before the text they label; no text can draw a label.
-3. From WIDE cells on, calls and apps stand at the side; below that, under the conversation, and never take more than two fifths of the middle.
+3. From WIDE cells on, calls and apps stand at the side; below that, under the conversation, in at most two fifths of the middle.
 4. No time is drawn that would change by itself: an idle console draws nothing.
 """
 

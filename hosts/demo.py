@@ -43,13 +43,17 @@ async def run_demo(app_folders: Sequence[Path]) -> int:
     with tempfile.TemporaryDirectory(prefix="lineup-demo-") as folder:
         home = Home(Path(folder) / "home")
         launcher = Launcher(home, app_folders)
-        with trio.fail_after(DEMO_SECONDS):
-            async with open_headless(launcher, "demo") as host:
-                failed = await _play(launcher, host)
-                await host.stop_kernel()
-                await host.wait_ended()
-            await launcher.wait_gone()
-            failed += await _check_audit(home)
+        try:
+            with trio.fail_after(DEMO_SECONDS):
+                async with open_headless(launcher, "demo") as host:
+                    failed = await _play(launcher, host)
+                    await host.stop_kernel()
+                    await host.wait_ended()
+                await launcher.wait_gone()
+                failed += await _check_audit(home)
+        finally:
+            with trio.CancelScope(shield=True):
+                await launcher.end_started()
     print_data(f"{'All claims agree with the kernel.' if not failed else f'{failed} check(s) FAILED.'} The temporary home is removed.")
     return failed
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import signal
 import socket
 import sys
 from collections import deque
@@ -143,11 +144,23 @@ class Launcher:
             os.close(high)
             os.close(log)
 
+    @property
+    def started_pids(self) -> frozenset[int]:
+        """The kernels started here that have not been seen to end."""
+        return frozenset(self._pids)
+
     async def wait_gone(self) -> None:
         """Wait until every kernel started here has ended, as after kernel.stop. Raises: KernelUnreachable when one does not."""
         for pid in tuple(self._pids):
             await _wait_exit(pid)
             self._pids.discard(pid)
+
+    async def end_started(self) -> None:
+        """Kill what was started here and still runs: for a home that is about to be removed, never for a person's own."""
+        self.reap()
+        for pid in self._pids:
+            os.kill(pid, signal.SIGKILL)  # ours and not reaped: the number cannot belong to anybody else
+        await self.wait_gone()
 
     def reap(self) -> None:
         """Take the exit status of kernels started here that have ended."""

@@ -251,10 +251,9 @@ async def connect(nursery: trio.Nursery, home: Home, greeting: HostHello) -> Hos
 
     Raises: KernelUnreachable when none runs, Refused(capability_denied | door_busy | unsupported_version).
     """
-    sock = _open_socket(home)
     if greeting.role != "agent":
         greeting = replace(greeting, pairing=home.pairing())
-    return await greet(nursery, sock, greeting)
+    return await greet(nursery, _open_socket(home), greeting)
 
 
 def _open_socket(home: Home) -> socket.socket:

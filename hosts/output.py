@@ -93,6 +93,7 @@ _MESSAGES: dict[str, str] = {
     Code.TOOL_FAILED: "the app reported failure",
     Code.TOOL_INPUT_INVALID: "the input does not fit the tool's schema",
     Code.TOOL_NOT_ADVERTISED: "there is no such tool or app in the inventory",
+    Code.UNKNOWN: "the kernel cannot say what went wrong",
     INTERRUPTED: "interrupted",
     TIMED_OUT: "no answer in time",
     UNEXPECTED: "something went wrong in the command itself",

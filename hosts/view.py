@@ -3,7 +3,7 @@
 Use: `await nursery.start(view.run)`; then `view.mirror`, `await view.wait_change()`, `await view.request(message)`.
 Rules:
 1. A link that ends without a goodbye is a dead kernel: it is started again, within the launcher's limit. A link that lags or loses
-   step is opened again. Any other goodbye is the kernel's will: the view ends and `ended` says why.
+   step is opened again. Any other goodbye, or a kernel.stop of this view's own, is meant: the view ends and `ended` says why.
 2. While there is no link the mirror keeps its last picture and `phase` says that it is old.
 3. A request made while there is no link waits for the next one; one whose link ends raises LinkLost and is not sent again.
 """
@@ -17,7 +17,7 @@ import trio
 from hosts.launch import Launcher
 from hosts.link import Event, HostLink, LinkLost, hello
 from hosts.mirror import Mirror, OutOfStep, apply, from_snapshot
-from kernel.protocol.host import Delta, Goodbye, Snapshot
+from kernel.protocol.host import Delta, Goodbye, KernelStop, Snapshot
 from lineup_sdk.protocol.codes import Code
 from lineup_sdk.protocol.messages import JsonObject, Message
 
@@ -37,6 +37,7 @@ class View:
         self._launcher = launcher
         self._label = label
         self._link: HostLink | None = None
+        self._has_stopped_it = False
         self._changed = trio.Event()
 
     async def run(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
@@ -74,7 +75,7 @@ class View:
         self._link = None
         link.close()
         farewell = link.farewell
-        if farewell is not None and farewell.code not in _COME_BACK:
+        if self._has_stopped_it or (farewell is not None and farewell.code not in _COME_BACK):
             self.phase, self.ended = "ended", farewell
         else:
             self.phase = "connecting"
@@ -95,4 +96,7 @@ class View:
             if self.phase == "ended":
                 raise LinkLost
             await self.wait_change()
-        return await self._link.request(message)
+        answer = await self._link.request(message)
+        if isinstance(message, KernelStop):
+            self._has_stopped_it = True
+        return answer

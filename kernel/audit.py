@@ -15,7 +15,7 @@ import hashlib
 import os
 import tempfile
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -23,9 +23,9 @@ from pathlib import Path
 from typing import Any
 
 import apsw
-import apsw.sqlite_extra
 import cbor2
 
+from kernel.database import CHECKSUM_VFS, load_checksums
 from kernel.wal import HEADER_BYTES
 from lineup_sdk.protocol.codes import Code
 from lineup_sdk.protocol.messages import JsonObject
@@ -214,10 +214,10 @@ def read_audit(path: Path) -> Iterator[AuditRow]:
     """Read all rows in order from a copy; `as_json` of each is one exported line. Raises: AuditUnreadable."""
     with tempfile.TemporaryDirectory(prefix="lineup-audit-") as folder:
         copy = Path(folder) / path.name
-        _copy(path, copy)
-        apsw.sqlite_extra.load(apsw.Connection(":memory:"), "cksumvfs")
+        _copy(path, copy, read_log=_read_log)
+        load_checksums()
         try:
-            with closing(apsw.Connection(str(copy), flags=apsw.SQLITE_OPEN_READWRITE, vfs="cksmvfs")) as connection:
+            with closing(apsw.Connection(str(copy), flags=apsw.SQLITE_OPEN_READWRITE, vfs=CHECKSUM_VFS)) as connection:
                 connection.pragma("locking_mode", "exclusive")  # no shared memory file beside the copy
                 for row in connection.execute(_SELECT):
                     yield AuditRow(*row)
@@ -227,7 +227,7 @@ def read_audit(path: Path) -> Iterator[AuditRow]:
             raise AuditUnreadable(Code.STORE_CORRUPT) from error
 
 
-def _copy(path: Path, copy: Path) -> None:
+def _copy(path: Path, copy: Path, *, read_log: Callable[[Path], bytes]) -> None:
     """Copy main file and log so that they fit together.
 
     The main file changes only by a checkpoint of what is in the log already. So with the same round of the log (its header) before and
@@ -235,19 +235,19 @@ def _copy(path: Path, copy: Path) -> None:
     """
     wal, copied_wal = path.with_name(path.name + "-wal"), copy.with_name(copy.name + "-wal")
     for _ in range(_COPY_ATTEMPTS):
-        before = _read_wal_file(wal)[:HEADER_BYTES]
+        before = read_log(wal)[:HEADER_BYTES]
         try:
             copy.write_bytes(path.read_bytes())
         except OSError as error:
             raise AuditUnreadable(Code.STORE_FOREIGN) from error
-        log = _read_wal_file(wal)
+        log = read_log(wal)
         if log[:HEADER_BYTES] == before:
             copied_wal.write_bytes(log)
             return
     raise AuditUnreadable(Code.STORE_LOCKED)
 
 
-def _read_wal_file(wal: Path) -> bytes:
+def _read_log(wal: Path) -> bytes:
     try:
         return wal.read_bytes()
     except FileNotFoundError:

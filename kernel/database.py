@@ -15,11 +15,13 @@ from __future__ import annotations
 from typing import Any, NoReturn
 
 import apsw
+import apsw.sqlite_extra
 
 from kernel.core.decision import KernelBug
 from lineup_sdk.protocol.codes import Code
 
 Row = tuple[Any, ...]
+CHECKSUM_VFS = "cksmvfs"  # the file layer that checks every page
 
 _OUR_FAULT = (
     apsw.BindingsError,
@@ -31,6 +33,12 @@ _OUR_FAULT = (
     apsw.SQLError,
     apsw.TooBigError,
 )
+
+
+def load_checksums() -> None:
+    """Make the checksum VFS known to SQLite, once a process. It wraps the file layer that is the default at that moment."""
+    if CHECKSUM_VFS not in apsw.vfs_names():
+        apsw.sqlite_extra.load(apsw.Connection(":memory:"), "cksumvfs")
 
 
 class StorageFailed(Exception):

@@ -4,7 +4,8 @@
 -- 1. One table a record kind, its columns in the order of the record's fields; a Deadline is two columns (boot id, boottime in ms).
 -- 2. Wall times are whole microseconds since 1970 UTC. A body (*_cbor) is deterministic CBOR and may expire; used_key never does.
 -- 3. A closed list of words is a CHECK here and an enum in the core; a test holds the two against each other.
--- 4. What is asked in a turn has an index; partial ones cover only what is open, so they stay small for ever.
+-- 4. What is asked in a turn has an index; partial ones cover only what is open, so they stay small for ever. Open calls and current
+--    instances are held in memory (kernel/store_memory.py) and need theirs only at a start.
 -- 5. Only kernel/migrations.py changes this shape, and it appends.
 
 CREATE TABLE kernel (
@@ -57,11 +58,6 @@ CREATE TABLE tool_call (
   CHECK (status NOT IN ('failed', 'rejected') OR error_code IS NOT NULL)
 ) STRICT;
 CREATE INDEX tool_call_by_status ON tool_call (status, number);
-CREATE INDEX tool_call_open_of_instance ON tool_call (instance_id, number)
-  WHERE status IN ('received', 'routing', 'waiting_for_app', 'running');
--- The earlier of the two deadlines; scalar min() is NULL when one of them is.
-CREATE INDEX tool_call_due ON tool_call (ifnull(min(deadline_at_ms, cancel_at_ms), ifnull(deadline_at_ms, cancel_at_ms)))
-  WHERE status IN ('received', 'routing', 'waiting_for_app', 'running');
 
 CREATE TABLE instance (
   number INTEGER PRIMARY KEY,

@@ -62,7 +62,7 @@ class Spares:
             self._places.release()
             if isinstance(outcome, SpawnFailed):
                 raise SpawnFailed(outcome.reason) from outcome
-            if outcome.process.exit is None:
+            if outcome.process.is_alive:
                 return outcome
             outcome.channel.close()
 

@@ -7,7 +7,8 @@
 Rules:
 1. One transaction holds one turn, or several that wait. A decider refuses before it writes and apply runs after it decided, so a turn
    is applied whole or not at all: savepoints (3.7 us each) would never be rolled back to and are left out.
-2. Every transaction writes the clock row: the next local number, and the last (boot id, boottime) that was seen.
+2. Every transaction that writes anything writes the clock row: the next local number, and the last (boot id, boottime) that was seen.
+   One that writes nothing costs no sync.
 3. A StorageFailed anywhere, commit above all, leaves the outcome undecided and the store closed: no reply, open again, read back.
    A KernelBug closes it too; what was not committed is gone, and nobody was told of it.
 4. The kept head is written after the commit; so it may lag behind the chain and never runs ahead of it.
@@ -18,12 +19,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
 from kernel.audit import Head, HeadFile, hash_row
 from kernel.core.decision import AuditEntry, Decision, KernelBug, Origin, Speaker, Stamp
 from kernel.core.manifest import Manifest
+from kernel.core.records import Deadline, Record, ToolCall
 from kernel.database import Database, StorageFailed
 from kernel.store_open import StoreRefused, open_connection, refusal
 from kernel.store_rows import PUTS, time_value
@@ -46,12 +49,13 @@ class Store:
         self._db = start.database
         self._memory = start.memory
         self._head_file = head_file
-        self.view = StoreView(self._db, self._memory)
+        self._view = StoreView(self._db, self._memory)
         # changed by a turn, durable with its commit
         self._head = start.head
         self.next_number = start.next_number
         self._boot_id = start.boot_id
         self._boottime_ms = start.boottime_ms
+        self._has_written = False
         # facts of this opening
         self.is_first_start = start.is_first
         self.is_restored = start.is_restored  # the database is older than its kept head: a new epoch began
@@ -91,18 +95,26 @@ class Store:
             raise
 
     def _write_start(self, start: Start) -> None:
-        self._db.begin()
+        self.begin()
         start.write()
         stamp = Stamp(now=start.now, boot_id=self._boot_id, boottime_ms=self._boottime_ms, token="", first_number=self.next_number)
         decision = Decision(audit=tuple(AuditEntry(event=event) for event in start.events))
         self.apply(decision, stamp=stamp, origin=Origin(speaker=Speaker.KERNEL), command="store.open")
         self.commit()
 
+    @property
+    def view(self) -> StoreView:
+        """What may be read. Raises: StorageFailed once the store is closed: memory may then hold what never became durable."""
+        if self._db.is_closed:
+            raise StorageFailed(Code.UNKNOWN)
+        return self._view
+
     # ----------------------------------------------------------------------------- a transaction
 
     def begin(self) -> None:
         """Open the transaction. Raises: StorageFailed."""
         self._db.begin()
+        self._has_written = False
 
     def apply(self, decision: Decision, *, stamp: Stamp, origin: Origin, command: str, cause: int | None = None) -> None:
         """Write one decision: rows, audit rows, clock. Durable only after `commit`.
@@ -110,20 +122,25 @@ class Store:
         command: the name of the command in the table. cause: seq of the audit row of the turn that set this one off (`last_audit_seq`).
         Raises: StorageFailed; KernelBug for a record that breaks the schema, or a stamp whose first number is not `next_number`.
         """
+        try:
+            self._write(decision, stamp, origin, command, cause)
+        except KernelBug:
+            self.abandon()
+            raise
+
+    def _write(self, decision: Decision, stamp: Stamp, origin: Origin, command: str, cause: int | None) -> None:
         if not self._db.is_in_transaction:
             raise KernelBug("apply outside a transaction")
         if stamp.first_number != self.next_number:
             raise KernelBug("a stamp with another first number")
         for number in decision.removed_rows:
             self._remove_row(number)
-        for record in decision.puts:
-            sql, values = PUTS[type(record)]
-            self._db.run(sql, values(record))
-        self._memory.remember(decision.puts)
+        self._put(decision.puts)
         for entry in decision.audit:
             self._append(entry, stamp, origin, command, cause)
         self.next_number += decision.numbers_used
         self._boot_id, self._boottime_ms = stamp.boot_id, stamp.boottime_ms
+        self._has_written |= bool(decision.removed_rows or decision.puts or decision.audit or decision.numbers_used)
 
     def refuse(self, code: Code, *, stamp: Stamp, origin: Origin, command: str, cause: int | None = None, count: int | None = None) -> None:
         """Write what a refused turn leaves: its audit row. count: how many identical refusals it stands for (SPEC 16)."""
@@ -135,17 +152,24 @@ class Store:
 
         Raises: StorageFailed: whether it is durable is undecided, the store is closed and nobody may be answered.
         """
-        self._db.run(
-            "INSERT INTO clock VALUES (1, ?, ?, ?) ON CONFLICT (one) DO UPDATE SET"
-            " next_number = excluded.next_number, boot_id = excluded.boot_id, boottime_ms = excluded.boottime_ms",
-            (self.next_number, self._boot_id, self._boottime_ms),
-        )
+        if self._has_written:
+            self._db.run(_PUT_CLOCK, (self.next_number, self._boot_id, self._boottime_ms))
         self._db.commit()
+        if self._has_written:
+            self._keep_head()
+
+    def _keep_head(self) -> None:
         try:
             self._head_file.write(self._head)
         except OSError as error:
             self.abandon()
             raise StorageFailed(Code.UNKNOWN) from error
+
+    def _put(self, records: tuple[Record, ...]) -> None:
+        for record in records:
+            sql, values = PUTS[type(record)]
+            self._db.run(sql, values(record))
+        self._memory.remember(records)
 
     def _remove_row(self, number: int) -> None:
         self._db.run("DELETE FROM outbox_row WHERE number = ? AND state = 'pending' AND kind <> 'final'", (number,))
@@ -201,10 +225,12 @@ class Store:
         if boot_id == self._boot_id:
             return
         shift_ms = boottime_ms - self._boottime_ms
-        self._db.begin()
-        for sql in _REBASES:
-            self._db.run(sql, (shift_ms, boot_id, boot_id))
+        self.begin()
+        calls = tuple(_rebased(call, boot_id, shift_ms) for call in self._memory.open.all())
+        self._put(calls)
+        self._db.run(_REBASE_INTERACTIONS, (shift_ms, boot_id, boot_id))
         self._boot_id, self._boottime_ms = boot_id, boottime_ms
+        self._has_written = True
         self.commit()
 
     def close(self) -> None:
@@ -220,11 +246,20 @@ class Store:
         self._db.close()
 
 
-_REBASES = (
-    """UPDATE tool_call SET deadline_at_ms = deadline_at_ms + ?, deadline_boot_id = ? WHERE deadline_boot_id <> ?
-       AND status IN ('received', 'routing', 'waiting_for_app', 'running')""",
-    """UPDATE tool_call SET cancel_at_ms = cancel_at_ms + ?, cancel_boot_id = ? WHERE cancel_boot_id <> ?
-       AND status IN ('received', 'routing', 'waiting_for_app', 'running')""",
-    """UPDATE interaction SET deadline_at_ms = deadline_at_ms + ?, deadline_boot_id = ? WHERE deadline_boot_id <> ?
-       AND status IN ('pending', 'presented')""",
-)
+_PUT_CLOCK = """
+INSERT INTO clock VALUES (1, ?, ?, ?)
+ON CONFLICT (one) DO UPDATE SET next_number = excluded.next_number, boot_id = excluded.boot_id, boottime_ms = excluded.boottime_ms
+"""
+_REBASE_INTERACTIONS = """
+UPDATE interaction SET deadline_at_ms = deadline_at_ms + ?, deadline_boot_id = ?
+WHERE deadline_boot_id <> ? AND status IN ('pending', 'presented')
+"""
+
+
+def _rebased(call: ToolCall, boot_id: str, shift_ms: int) -> ToolCall:
+    def moved(deadline: Deadline | None) -> Deadline | None:
+        if deadline is None or deadline.boot_id == boot_id:
+            return deadline
+        return Deadline(boot_id, deadline.at_ms + shift_ms)
+
+    return replace(call, deadline=moved(call.deadline), cancel_deadline=moved(call.cancel_deadline))

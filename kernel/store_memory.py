@@ -3,18 +3,21 @@
 Rules:
 1. It is loaded once at the start and changed only by `remember` and `forget_row`, with what a decision writes. If that write is lost, so
    is the store: it is closed and opened again, and this is loaded anew.
-2. It is bounded: sets of what is open (SPEC 16), one inventory, one descriptor a tool and those that open calls still need.
+2. It is bounded: the open calls and current instances (SPEC 16), numbers of pending rows, one inventory, one descriptor a tool and those
+   that open calls still need.
+3. What is open is read from here and nowhere else: a turn asks for its call and its instance several times, and a row costs 20 times
+   as much as a look into a dict.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from kernel.core.decision import KernelBug
 from kernel.core.inventory import Enablement, Inventory, PublishedRevision, publish
-from kernel.core.machines import CALL_OPEN, OutboxState
+from kernel.core.machines import CALL_OPEN, INSTANCE_FINAL, OutboxState
 from kernel.core.manifest import Manifest, ToolDescriptor
-from kernel.core.records import Door, OutboxRow, PublishedInventory, Record, Source, Switch, ToolCall
+from kernel.core.records import Door, FocusStack, Instance, OutboxRow, PublishedInventory, Record, Source, Switch, ToolCall
 
 
 class Memory:
@@ -28,7 +31,9 @@ class Memory:
         # what a decision changes
         self.enablement = Enablement()
         self.door = Source.AGENT
-        self.open_calls: set[int] = set()
+        self.open = OpenCalls()
+        self.instances: dict[str, Instance] = {}  # neither stopped nor failed, by id, oldest first
+        self.focus = FocusStack(instance_ids=())
         self.pending_rows: set[int] = set()
         self._published: PublishedRevision | None = None
         self._inventory: Inventory | None = None
@@ -44,9 +49,15 @@ class Memory:
         for record in records:
             match record:
                 case ToolCall():
-                    _keep(self.open_calls, record.number, is_kept=record.status in CALL_OPEN)
+                    self.open.follow(record)
+                case OutboxRow(state=OutboxState.PENDING):
+                    self.pending_rows.add(record.number)
                 case OutboxRow():
-                    _keep(self.pending_rows, record.number, is_kept=record.state is OutboxState.PENDING)
+                    self.pending_rows.discard(record.number)
+                case Instance():
+                    self._follow_instance(record)
+                case FocusStack():
+                    self.focus = record
                 case Switch():
                     self._follow_switch(record)
                 case PublishedInventory():
@@ -68,14 +79,59 @@ class Memory:
             self._inventory = publish(self._published, self.epoch, self.manifests, self.enablement)
         return self._inventory
 
+    def _follow_instance(self, instance: Instance) -> None:
+        if instance.state in INSTANCE_FINAL:
+            self.instances.pop(instance.instance_id, None)
+        else:
+            self.instances[instance.instance_id] = instance
+
     def _follow_switch(self, switch: Switch) -> None:
         disabled = self.enablement.disabled
         self.enablement = Enablement(disabled - {switch.name} if switch.enabled else disabled | {switch.name})
         self._inventory = None
 
 
-def _keep(numbers: set[int], number: int, *, is_kept: bool) -> None:
-    if is_kept:
-        numbers.add(number)
-    else:
-        numbers.discard(number)
+class OpenCalls:
+    """Every call without an outcome, as its record stands now."""
+
+    def __init__(self) -> None:
+        self._by_number: dict[int, ToolCall] = {}
+        self._numbers: dict[str, int] = {}  # by call_id
+        self._of_instance: dict[str | None, dict[int, ToolCall]] = {}
+
+    def __len__(self) -> int:
+        return len(self._by_number)
+
+    def follow(self, call: ToolCall) -> None:
+        """Take a call as it is now: kept while it is open."""
+        before = self._by_number.pop(call.number, None)
+        if before is not None:
+            self._leave(before)
+        if call.status in CALL_OPEN:
+            self._by_number[call.number] = call
+            self._numbers[call.call_id] = call.number
+            self._of_instance.setdefault(call.instance_id, {})[call.number] = call
+
+    def _leave(self, call: ToolCall) -> None:
+        del self._numbers[call.call_id]
+        others = self._of_instance[call.instance_id]
+        del others[call.number]
+        if not others:
+            del self._of_instance[call.instance_id]
+
+    def by_number(self, number: int) -> ToolCall | None:
+        """An open call, or None for one that ended or never was."""
+        return self._by_number.get(number)
+
+    def by_id(self, call_id: str) -> ToolCall | None:
+        """As by_number, by the id its caller gave it."""
+        return self._by_number.get(self._numbers.get(call_id, 0))
+
+    def of_instance(self, instance_id: str) -> Sequence[ToolCall]:
+        """Those of one instance, oldest first."""
+        calls = self._of_instance.get(instance_id, {})
+        return [calls[number] for number in sorted(calls)]
+
+    def all(self) -> Sequence[ToolCall]:
+        """Every one, oldest first."""
+        return [self._by_number[number] for number in sorted(self._by_number)]

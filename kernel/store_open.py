@@ -19,15 +19,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import apsw
-import apsw.sqlite_extra
 
 from kernel import migrations
 from kernel.audit import HEAD_NAME
-from kernel.database import code_of
+from kernel.database import CHECKSUM_VFS, code_of, load_checksums
 from kernel.wal import WalFacts, read_wal
 from lineup_sdk.protocol.codes import Code
 
-CHECKSUM_VFS = "cksmvfs"
 CHECKSUM_BYTES = 8  # reserved at the end of every page
 STATEMENT_CACHE = 256  # above the number of statements there are
 QUICK_CHECK_MAX_PAGES = 2048  # 8 MiB: a bigger file is checked page by page as it is read
@@ -113,11 +111,6 @@ def connect(name: str, facts: FileFacts, *, sync_folder: Callable[[], None]) -> 
             raise refusal(code_of(error)) from error
         raise
     return Opened(connection, is_torn=facts.wal.is_torn(frames))
-
-
-def load_checksums() -> None:
-    """Make the checksum VFS known to SQLite; more than once is harmless."""
-    apsw.sqlite_extra.load(apsw.Connection(":memory:"), "cksumvfs")
 
 
 def _set_up(connection: apsw.Connection, facts: FileFacts, sync_folder: Callable[[], None]) -> int:

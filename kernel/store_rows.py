@@ -85,6 +85,9 @@ ON CONFLICT (number) DO UPDATE SET
 """
 
 
+OPEN_CALLS = "SELECT * FROM tool_call WHERE status IN ('received', 'routing', 'waiting_for_app', 'running') ORDER BY number"
+
+
 def _tool_call_values(c: ToolCall) -> Values:
     identity = (c.number, c.call_id, c.tool_id, c.inventory_revision, c.descriptor_digest, c.source, c.app_scope, c.conversation_id)
     standing = (c.status, time_value(c.updated_at), c.instance_id, c.attempts, c.delivered_life, c.raised)
@@ -134,6 +137,12 @@ ON CONFLICT (number) DO UPDATE SET
   crashes_ms = excluded.crashes_ms, act_boot_id = excluded.act_boot_id, act_ms = excluded.act_ms, close_reason = excluded.close_reason,
   stopped_at = excluded.stopped_at, error = excluded.error
 """
+
+
+CURRENT_INSTANCES = (
+    "SELECT * FROM instance INDEXED BY instance_current"
+    " WHERE state IN ('starting', 'foreground', 'background', 'suspended', 'stopping') ORDER BY number"
+)
 
 
 def _instance_values(i: Instance) -> Values:

@@ -21,7 +21,15 @@ from kernel.core.records import Door, Source, Switch
 from kernel.database import Database
 from kernel.store_memory import Memory
 from kernel.store_open import refusal
-from kernel.store_rows import read_published_inventory, time_value
+from kernel.store_rows import (
+    CURRENT_INSTANCES,
+    OPEN_CALLS,
+    read_focus,
+    read_instance,
+    read_published_inventory,
+    read_tool_call,
+    time_value,
+)
 from lineup_sdk.protocol.codes import Code
 
 
@@ -99,7 +107,7 @@ class Start:
         memory.recall(Switch(name=row[0], enabled=False) for row in run("SELECT name FROM switch WHERE enabled = 0"))
         memory.recall(Door(destination=Source(row[0])) for row in run("SELECT destination FROM door WHERE one = 1"))
         memory.recall(read_published_inventory(row) for row in run("SELECT * FROM published_inventory ORDER BY number DESC LIMIT 1"))
-        memory.open_calls |= {
-            row[0] for row in run("SELECT number FROM tool_call WHERE status IN ('received', 'routing', 'waiting_for_app', 'running')")
-        }
+        memory.recall(read_tool_call(row) for row in run(OPEN_CALLS))
+        memory.recall(read_instance(row) for row in run(CURRENT_INSTANCES))
+        memory.recall(read_focus(row) for row in run("SELECT * FROM focus WHERE one = 1"))
         memory.pending_rows |= {row[0] for row in run("SELECT number FROM outbox_row WHERE state = 'pending'")}

@@ -1,7 +1,7 @@
 """The View over rows: what deciders and ports may read (kernel.core.decision.View).
 
 Rules:
-1. Every read is served by an index and bounded by a limit or by what can be open at once.
+1. What is open comes from memory (kernel/store_memory.py). Every other read is served by an index and bounded by a limit.
 2. It only reads. A read that meets a rotten page closes the store (kernel/database.py): nothing is decided on it.
 3. Deciders use the first part only; the second part is for drawing and listing.
 """
@@ -34,7 +34,6 @@ from kernel.database import Database
 from kernel.store_memory import Memory
 from kernel.store_rows import (
     read_app_session,
-    read_focus,
     read_inbox_row,
     read_instance,
     read_key,
@@ -46,6 +45,7 @@ from kernel.store_rows import (
 )
 
 _FOREVER = 2**63 - 1  # above every number
+_UNROUTED = frozenset({CallStatus.RECEIVED, CallStatus.ROUTING})
 
 
 class StoreView:
@@ -119,89 +119,67 @@ class StoreView:
 
     def call(self, number: int) -> ToolCall | None:
         """A call by its local number."""
+        known = self._memory.open.by_number(number)
+        if known is not None:
+            return known
         row = self._db.run_one("SELECT * FROM tool_call WHERE number = ?", (number,))
         return None if row is None else read_tool_call(row)
 
     def call_by_id(self, call_id: str) -> ToolCall | None:
         """A call by the id its caller gave it."""
+        known = self._memory.open.by_id(call_id)
+        if known is not None:
+            return known
         row = self._db.run_one("SELECT * FROM tool_call WHERE call_id = ?", (call_id,))
         return None if row is None else read_tool_call(row)
 
     def open_calls(self, instance_id: str) -> Sequence[ToolCall]:
         """The open calls of an instance, oldest first."""
-        rows = self._db.run(
-            "SELECT * FROM tool_call WHERE instance_id = ?"
-            " AND status IN ('received', 'routing', 'waiting_for_app', 'running') ORDER BY number",
-            (instance_id,),
-        )
-        return [read_tool_call(row) for row in rows]
+        return self._memory.open.of_instance(instance_id)
 
     def open_calls_of_app(self, app_scope: str) -> Sequence[ToolCall]:
         """The open calls for an App, oldest first, also those without an instance yet."""
-        rows = self._db.run(
-            "SELECT * FROM tool_call WHERE status IN ('received', 'routing', 'waiting_for_app', 'running')"
-            " AND app_scope = ? ORDER BY number",
-            (app_scope,),
-        )
-        return [read_tool_call(row) for row in rows]
+        return [call for call in self._memory.open.all() if call.app_scope == app_scope]
 
     def unrouted_calls(self) -> Sequence[ToolCall]:
         """Calls that are accepted and have no place yet, oldest first."""
-        rows = self._db.run("SELECT * FROM tool_call WHERE status IN ('received', 'routing') ORDER BY number")
-        return [read_tool_call(row) for row in rows]
+        return [call for call in self._memory.open.all() if call.status in _UNROUTED]
 
     def due_calls(self, boottime_ms: int, limit: int) -> Sequence[ToolCall]:
         """Open calls with a deadline at or before that boottime, the earliest first."""
-        rows = self._db.run(
-            "SELECT * FROM tool_call WHERE status IN ('received', 'routing', 'waiting_for_app', 'running')"
-            " AND ifnull(min(deadline_at_ms, cancel_at_ms), ifnull(deadline_at_ms, cancel_at_ms)) <= ?"
-            " ORDER BY ifnull(min(deadline_at_ms, cancel_at_ms), ifnull(deadline_at_ms, cancel_at_ms)) LIMIT ?",
-            (boottime_ms, limit),
-        )
-        return [read_tool_call(row) for row in rows]
+        dated = [(at_ms, call) for call in self._memory.open.all() if (at_ms := _due_ms(call)) is not None and at_ms <= boottime_ms]
+        return [call for _, call in sorted(dated, key=lambda due: due[0])[:limit]]
 
     def next_deadline_ms(self) -> int | None:
         """The boottime of the earliest deadline of an open call; None when none has one."""
-        row = self._db.run_one(
-            "SELECT ifnull(min(deadline_at_ms, cancel_at_ms), ifnull(deadline_at_ms, cancel_at_ms)) FROM tool_call"
-            " WHERE status IN ('received', 'routing', 'waiting_for_app', 'running')"
-            " AND ifnull(min(deadline_at_ms, cancel_at_ms), ifnull(deadline_at_ms, cancel_at_ms)) IS NOT NULL"
-            " ORDER BY ifnull(min(deadline_at_ms, cancel_at_ms), ifnull(deadline_at_ms, cancel_at_ms)) LIMIT 1"
-        )
-        return None if row is None else row[0]
+        return min((at_ms for call in self._memory.open.all() if (at_ms := _due_ms(call)) is not None), default=None)
 
     def open_call_count(self) -> int:
         """How many calls have no outcome yet."""
-        return len(self._memory.open_calls)
+        return len(self._memory.open)
 
     # ----------------------------------------------------------------------------- instances
 
     def instance(self, instance_id: str) -> Instance | None:
         """An instance by its id, ended or not."""
+        known = self._memory.instances.get(instance_id)
+        if known is not None:
+            return known
         row = self._db.run_one("SELECT * FROM instance WHERE instance_id = ?", (instance_id,))
         return None if row is None else read_instance(row)
 
     def current_instance(self, app_scope: str) -> Instance | None:
         """The newest instance of an App that is neither stopped nor failed."""
-        row = self._db.run_one(
-            "SELECT * FROM instance WHERE app_scope = ?"
-            " AND state IN ('starting', 'foreground', 'background', 'suspended', 'stopping') ORDER BY number DESC LIMIT 1",
-            (app_scope,),
-        )
-        return None if row is None else read_instance(row)
+        found = [instance for instance in self._memory.instances.values() if instance.app_scope == app_scope]
+        return max(found, key=lambda instance: instance.number, default=None)
 
     def current_instances(self) -> Sequence[Instance]:
         """Every instance that is neither stopped nor failed, oldest first."""
-        rows = self._db.run(
-            "SELECT * FROM instance INDEXED BY instance_current"
-            " WHERE state IN ('starting', 'foreground', 'background', 'suspended', 'stopping') ORDER BY number"
-        )
-        return [read_instance(row) for row in rows]
+        return sorted(self._memory.instances.values(), key=lambda instance: instance.number)
 
     def focus(self) -> FocusStack:
         """The focus stack; empty = chat in front."""
-        row = self._db.run_one("SELECT * FROM focus WHERE one = 1")
-        return FocusStack(instance_ids=()) if row is None else read_focus(row)
+        return self._memory.focus
 
     def open_session(self, app_scope: str) -> AppSession | None:
         """The newest App session of an App that is not closed."""
@@ -310,11 +288,7 @@ class StoreView:
 
     def open_call_count_of(self, instance_id: str) -> int:
         """How many open calls an instance has."""
-        row = self._db.run_one(
-            "SELECT count(*) FROM tool_call WHERE instance_id = ? AND status IN ('received', 'routing', 'waiting_for_app', 'running')",
-            (instance_id,),
-        )
-        return 0 if row is None else row[0]
+        return len(self._memory.open.of_instance(instance_id))
 
     def outbox_rows_of_call(self, call_number: int, *, limit: int = 50) -> Sequence[OutboxRow]:
         """Rows of a call, oldest first."""
@@ -361,6 +335,11 @@ class StoreView:
         )
         names = ("seq", "at", "speaker", "view_id", "command", "cause", "event", "number", "instance_id", "code", "count")
         return [dict(zip(names, (row[0], read_time(row[1]), *row[2:]), strict=True)) for row in rows]
+
+
+def _due_ms(call: ToolCall) -> int | None:
+    """The earlier of a call's two deadlines."""
+    return min((deadline.at_ms for deadline in (call.deadline, call.cancel_deadline) if deadline is not None), default=None)
 
 
 def _read_descriptor(document_cbor: bytes) -> ToolDescriptor:

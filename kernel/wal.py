@@ -7,6 +7,8 @@ Rules:
 1. Only read before the connection opens, or on a copy: opening and closing the file would drop this process's locks on it.
 2. A frame is of this round when one of its two salts is the header's: a frame of an older round has two others, a rotten one keeps one.
 3. The last commit may be torn, since nobody was told of it yet; anything before it may not.
+4. It counts on SQLite's ordinary file layer, which says that a write harms no byte beside it (POWERSAFE_OVERWRITE). Without that, SQLite
+   fills the sector behind a commit with copies of its last frame, and a torn copy would look like a lost commit.
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ class WalFacts:
 
     is_header_rotten: bool = False  # there are frames, and the header that would admit them is broken
     last_frame: int = 0  # of this round
-    last_commit: int = 0  # the last frame that ends a transaction
+    last_commit: int = 0  # the frame that ends the last transaction
     commit_before: int = 0  # the one that ends the transaction before
 
     def has_lost(self, frames_replayed: int) -> bool:

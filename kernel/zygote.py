@@ -11,6 +11,7 @@ Rules:
 from __future__ import annotations
 
 import os
+import select
 import signal
 import socket
 import subprocess
@@ -95,6 +96,15 @@ class SpawnedProcess:
         self.sock = sock
         self.exit: Exit | None = None
         self._ended = trio.Event()
+
+    @property
+    def is_alive(self) -> bool:
+        """False from the moment it ended, also before the zygote has told how."""
+        if self.pidfd < 0:
+            return False
+        poll = select.poll()
+        poll.register(self.pidfd, select.POLLIN)
+        return not poll.poll(0)
 
     def kill(self) -> None:
         """Send SIGKILL; nothing happens when it already ended."""

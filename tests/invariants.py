@@ -12,6 +12,7 @@ from enum import StrEnum
 from typing import Any
 
 import apsw
+
 from kernel.audit import AuditRow, check_chain
 from kernel.core.machines import CALL, CALL_OPEN, INSTANCE, CallStatus
 from kernel.core.records import key_digest
@@ -19,8 +20,12 @@ from kernel.core.records import key_digest
 Check = Callable[[apsw.Connection], list[str]]
 
 
+def _rows(db: apsw.Connection, sql: str) -> list[tuple[Any, ...]]:
+    return db.execute(sql).fetchall()
+
+
 def _lines(db: apsw.Connection, name: str, sql: str) -> list[str]:
-    return [f"{name}: {' '.join(map(str, row))}" for row in db.execute(sql).fetchall()]
+    return [f"{name}: {' '.join(map(str, row))}" for row in _rows(db, sql)]
 
 
 def check_inv_04(db: apsw.Connection) -> list[str]:
@@ -29,17 +34,16 @@ def check_inv_04(db: apsw.Connection) -> list[str]:
         db,
         "INV-04",
         "SELECT 'accepted twice', message_id FROM inbox_row GROUP BY conversation_id, message_id HAVING count(*) > 1"
-        " UNION ALL SELECT 'in the timeline twice', message_id FROM timeline_message GROUP BY conversation_id, message_id HAVING count(*) > 1",
+        " UNION ALL SELECT 'in the timeline twice', message_id FROM timeline_message"
+        "  GROUP BY conversation_id, message_id HAVING count(*) > 1",
     )
 
 
 def check_inv_09(db: apsw.Connection) -> list[str]:
     """One record a call, and its id in the key table for the same content."""
     found = _lines(db, "INV-09", "SELECT 'two records of', call_id FROM tool_call GROUP BY call_id HAVING count(*) > 1")
-    keys = dict(db.execute("SELECT digest, content_digest FROM used_key").fetchall())
-    for number, conversation_id, call_id, content in db.execute(
-        "SELECT number, conversation_id, call_id, content_digest FROM tool_call"
-    ).fetchall():
+    keys = dict(_rows(db, "SELECT digest, content_digest FROM used_key"))
+    for number, conversation_id, call_id, content in _rows(db, "SELECT number, conversation_id, call_id, content_digest FROM tool_call"):
         if keys.get(key_digest("call", conversation_id, call_id)) != content:
             found.append(f"INV-09: no key for call {number}")
     return found
@@ -73,7 +77,7 @@ _MACHINES: Mapping[str, Mapping[Any, Mapping[Any, StrEnum]]] = {"call": CALL, "i
 def check_inv_10(db: apsw.Connection) -> list[str]:
     """Statuses move along the table, and final ones never move (needs watch_inv_10 on the same connection)."""
     found = []
-    for machine, number, old, new in db.execute("SELECT machine, number, old, new FROM temp.history").fetchall():
+    for machine, number, old, new in _rows(db, "SELECT machine, number, old, new FROM temp.history"):
         table = _MACHINES[machine]
         if new not in _reachable(table, next(state for state in table if state == old)):
             found.append(f"INV-10: {machine} {number} went from {old} to {new}")
@@ -140,10 +144,11 @@ def check_inv_55(db: apsw.Connection) -> list[str]:
     """The chain holds, and every call, ended instance and acknowledged row has the audit row of its decision."""
     rows = (
         AuditRow(*row)
-        for row in db.execute(
+        for row in _rows(
+            db,
             "SELECT seq, at, speaker, view_id, command, cause, event, number, instance_id, code, count, previous_hash, hash"
-            " FROM audit ORDER BY seq"
-        ).fetchall()
+            " FROM audit ORDER BY seq",
+        )
     )
     # The kept head is a file of its own; without one every chain has that one problem more.
     broken = [f"INV-55: {problem}" for problem in check_chain(rows, None).problems if "kept" not in problem]

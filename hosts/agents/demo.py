@@ -36,13 +36,14 @@ class DemoAgent:
         self._revision = ""
         self._tools: frozenset[str] = frozenset()
         self._results: dict[str, JsonObject] = {}
-        self._progress: dict[str, float] = {}
+        self._progress: dict[str, float | None] = {}
 
     def run(self) -> None:
         """Play the script. Raises: DoorGone."""
         self._wait_ready()
         self._say("This is the demo Agent. I will put one task on the dashboard and bring it to its end.")
         task = self._call("task-dashboard.open", {"task_id": "demo-task", "title": "Show what LineUp does", "state": "running"})
+        self._wait_shown(task)
         for percent in (25, 60, 100):
             done = self._wait_result(self._call("task-dashboard.update", {"task_id": "demo-task", "progress": percent}))
             self._claim("updated", done, percent=percent)
@@ -73,6 +74,11 @@ class DemoAgent:
         while call_id not in self._results:
             self._hear()
         return self._results[call_id]
+
+    def _wait_shown(self, call_id: str) -> None:
+        """Wait until the app works on the call: its task can be updated only then."""
+        while call_id not in self._progress and call_id not in self._results:
+            self._hear()
 
     def _claim(self, word: str, result: JsonObject, **facts: object) -> None:
         self._claims.write(json.dumps({"claim": word, "result": result, **facts}) + "\n")

@@ -111,6 +111,7 @@ class Door:
         self._stamps = stamps
         self._hello = hello("agent", label="jsonl", demo=is_demo)
         self._link: HostLink | None = None
+        self._has_opened = False
         self._changed = trio.Event()
         # what is not settled yet, for the window and for the end of stdin
         self._unanswered: deque[_Submitted] = deque()
@@ -135,7 +136,7 @@ class Door:
             link = await self._launcher.attach(nursery, self._hello)
             welcome = link.welcome
             await self._note("open", conversation_id=welcome.conversation_id, revision=welcome.revision, epoch=welcome.epoch)
-            self._link = link
+            self._link, self._has_opened = link, True
             self._tell()
             try:
                 async for event in link.events:
@@ -227,6 +228,8 @@ class Door:
             await self._changed.wait()
 
     async def _wait_settled(self, *, wait_for_results: bool) -> None:
+        while not self._has_opened:  # an Agent that says nothing still learns whether the door takes it
+            await self._changed.wait()
         while self._unanswered or (wait_for_results and self._open_calls):
             await self._changed.wait()
         with trio.move_on_after(REFUSED_ROW_SECONDS):

@@ -9,9 +9,9 @@ import trio
 import typer
 
 from hosts.commands.setting import FormatOption, Setting, ask, run_async, setting_of
-from hosts.link import HostLink, LinkLost, Refused, hello
+from hosts.link import HostLink, LinkLost, hello
 from hosts.mirror import ENDED_STATUSES
-from hosts.output import Exit, Failure, Format, facts, print_note, table, usage, write_data
+from hosts.output import TIMED_OUT, Exit, Failure, Format, facts, print_note, table, usage, write_data
 from hosts.strict_json import JsonRefused, NotJson, read_json, write_json
 from hosts.visible import one_line, visible
 from kernel.protocol.agent import TOOL_PROGRESS, TOOL_RESULT
@@ -29,7 +29,9 @@ def call(
     context: typer.Context,
     tool: Annotated[str, typer.Argument(help="The id of the tool, as in `lineup inventory show`.")],
     args_json: Annotated[str, typer.Option("--args-json", help="The input of the tool, one JSON object.")] = "{}",
-    timeout: Annotated[float, typer.Option("--timeout", help="Seconds to wait for the result; 0 waits as long as it takes.", min=0)] = 0,
+    timeout: Annotated[
+        float, typer.Option("--timeout", help="Seconds to wait once the kernel has taken the call; 0 waits as long as it takes.", min=0)
+    ] = 0,
     call_id: Annotated[str | None, typer.Option("--call-id", help="Use this id; the same id and input never runs twice.")] = None,
     chosen: FormatOption = Format.TEXT,
 ) -> None:
@@ -56,25 +58,29 @@ def _read_input(args_json: str) -> JsonObject:
 
 
 async def _call(setting: Setting, invoke: CallInvoke, timeout_seconds: float, *, show_progress: bool) -> JsonObject:
-    """Invoke and wait. After a kernel death the same call_id is invoked again: answered or taken up, never run twice (SPEC 6.4)."""
+    """Invoke and wait; the clock starts when the kernel has taken the call.
+
+    After a kernel death the same call_id is invoked again: it is answered or taken up, never run twice (SPEC 6.4).
+    """
     launcher = setting.launcher()
-    with trio.move_on_after(timeout_seconds):
+    with trio.CancelScope() as waiting:
         async with trio.open_nursery() as nursery:
             while True:
                 link = await launcher.attach(nursery, hello("admin", label="command"))
                 try:
-                    return await _invoke_on(link, invoke, show_progress=show_progress)
+                    await link.request(invoke)
+                    waiting.deadline = min(waiting.deadline, trio.current_time() + timeout_seconds)
+                    return await _wait_result(link, invoke, show_progress=show_progress)
                 except LinkLost:
                     if link.farewell is not None:
                         raise
                 finally:
                     link.close()
     hint = f"the call goes on; see `lineup calls show {invoke.call_id}`"
-    raise Failure("timed_out", {"call_id": invoke.call_id, "hint": hint})
+    raise Failure(TIMED_OUT, {"call_id": invoke.call_id, "hint": hint})
 
 
-async def _invoke_on(link: HostLink, invoke: CallInvoke, *, show_progress: bool) -> JsonObject:
-    await link.request(invoke)
+async def _wait_result(link: HostLink, invoke: CallInvoke, *, show_progress: bool) -> JsonObject:
     async for event in link.events:
         if not isinstance(event, EnvelopeSent):
             continue
@@ -84,17 +90,8 @@ async def _invoke_on(link: HostLink, invoke: CallInvoke, *, show_progress: bool)
             print_note(_progress_line(payload))
         link.send(OutboxAcknowledge(message_id=event.envelope["message_id"]))
         if is_ours and event.envelope.get("type") == TOOL_RESULT:
-            await _settle(link, invoke)
             return dict(payload)
     raise LinkLost
-
-
-async def _settle(link: HostLink, invoke: CallInvoke) -> None:
-    """Wait until the acknowledgement was read: frames are taken in order, so an answer to a later question proves it."""
-    try:
-        await link.request(CallsShow(call_id=str(invoke.call_id)))
-    except (LinkLost, Refused):
-        return  # the row stays with the kernel, which is allowed to send it again; the answer is in hand
 
 
 def _progress_line(payload: JsonObject) -> str:

@@ -39,33 +39,30 @@ def finish(
 
     Raises: machines.NoSuchTransition when it has no such ending from where it stands.
     """
-    if call.status is CallStatus.RECEIVED and event is not CallEvent.REJECT:
-        # It ends before its routing turn has run; that turn sees the outcome and stops.
-        call = replace(call, status=machines.step(machines.CALL, call.status, CallEvent.ROUTE))
     ended = replace(
-        call,
-        status=machines.step(machines.CALL, call.status, event),
+        call if event is CallEvent.REJECT else _taken_up(call),
         result_cbor=encode_body(result) if result is not None else None,
         error_code=code,
         deadline=None,
         cancel_deadline=None,
         updated_at=draft.stamp.now,
     )
+    ended = replace(ended, status=machines.step(machines.CALL, ended.status, event))
     draft.put(ended)
     draft.audit(f"call.{ended.status.value}", number=ended.number, instance_id=ended.instance_id, code=code)
-    outbox.send(
-        draft,
-        ended.source,
-        TOOL_RESULT,
-        _result_payload(ended, result, report),
-        kind=OutboxKind.FINAL,
-        call_number=ended.number,
-        app_scope=ended.app_scope or None,
-    )
+    payload, scope = _result_payload(ended, result, report), ended.app_scope or None
+    outbox.send(draft, ended.source, TOOL_RESULT, payload, kind=OutboxKind.FINAL, call_number=ended.number, app_scope=scope)
     if not by_worker:
         _tell_worker(draft, ended)
     _give_front_back(draft, ended)
     return ended
+
+
+def _taken_up(call: ToolCall) -> ToolCall:
+    """A call that ends before its routing turn has run; that turn sees the outcome and stops."""
+    if call.status is not CallStatus.RECEIVED:
+        return call
+    return replace(call, status=machines.step(machines.CALL, call.status, CallEvent.ROUTE))
 
 
 def _result_payload(call: ToolCall, result: JsonObject | None, report: JsonObject | None) -> JsonObject:

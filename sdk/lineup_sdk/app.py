@@ -17,7 +17,7 @@ Rules:
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TypeVar
 
 from lineup_sdk.call_runner import Tool
@@ -121,10 +121,9 @@ class MiniApp:
         self._handlers.context_changed = _require_async(handler)
         return handler
 
-    async def serve(self, channel: Channel, welcome: Welcome, early_frames: Sequence[JsonObject] = ()) -> None:
+    async def serve(self, channel: Channel, welcome: Welcome) -> None:
         """Live on a channel until it closes or `lifecycle.stopping` was handled.
 
-        early_frames: decoded frames that came in the same read as the welcome and its chunks.
         Raises: ProtocolViolation when the kernel breaks the wire; what the start or stop handler raised. Source: SPEC 2.6, 3.
         """
         if welcome.wire != WIRE_VERSION:
@@ -132,7 +131,7 @@ class MiniApp:
         context = read_context(welcome.context)
         session = Session(channel, self._requests, self._handlers, context, self.tools, self.inbox)
         self._session = session
-        await session.run(early_frames)
+        await session.run()
 
 
 def _require_async(handler: _Handler) -> _Handler:

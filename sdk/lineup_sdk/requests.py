@@ -68,6 +68,7 @@ class Requests:
 
     def __init__(self) -> None:
         self._channel: Channel | None = None
+        self._was_open = False
         self._owed: dict[int, Ticket] = {}
         self._slots = trio.Semaphore(MAX_IN_FLIGHT)
         self._last_id = 0
@@ -77,6 +78,7 @@ class Requests:
         if self._channel is not None:
             raise RuntimeError("this MiniApp is already being served")
         self._channel = channel
+        self._was_open = True
 
     def close(self) -> None:
         """Forget the channel; whoever still waits for a reply gets ChannelClosed."""
@@ -121,6 +123,8 @@ class Requests:
 
     def _queue(self, frame: JsonObject) -> None:
         if self._channel is None:
+            if self._was_open:
+                raise ChannelClosed
             raise RuntimeError("this MiniApp is not being served: the kernel can be asked from its handlers only")
         try:
             check_value(frame)

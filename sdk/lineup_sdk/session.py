@@ -10,7 +10,7 @@ Rules:
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
 import trio
@@ -73,20 +73,16 @@ class Session:
         self._context_changed = trio.Event()
         self._is_stopping = False
 
-    async def run(self, early_frames: Sequence[JsonObject]) -> None:
+    async def run(self) -> None:
         """Live until rule 3 ends it. Raises: ProtocolViolation, ChannelOverflow, Refused, what the author's handlers raised."""
         self._requests.open(self._channel)
-        try:
-            async with trio.open_nursery() as nursery:
-                self._calls = CallRunner(self._requests, self._tools, self._handlers.tools, nursery)
-                self._messages = InboxRunner(self._inbox, self._handlers.messages)
-                self._nursery = nursery
-                parts = (self._channel.run_flusher, self._messages.run, self._start, self._watch_context)
-                for part in parts:
-                    nursery.start_soon(self._guard, part)
-                nursery.start_soon(self._guard, self._read, early_frames)
-        finally:
-            self._requests.close()
+        async with trio.open_nursery() as nursery:
+            self._calls = CallRunner(self._requests, self._tools, self._handlers.tools, nursery)
+            self._messages = InboxRunner(self._inbox, self._handlers.messages)
+            self._nursery = nursery
+            for part in (self._channel.run_flusher, self._messages.run, self._start, self._watch_context):
+                nursery.start_soon(self._guard, part)
+            nursery.start_soon(self._guard, self._read)
         if self._failure is not None:
             raise self._failure
 
@@ -108,12 +104,14 @@ class Session:
         for ticket in tickets:
             await ticket.wait()
 
-    async def _read(self, early_frames: Sequence[JsonObject]) -> None:
-        for frame in early_frames:
-            self._take(frame)
-        while True:
-            for frame in await self._channel.receive():
-                self._take(frame)
+    async def _read(self) -> None:
+        try:
+            while True:
+                for frame in await self._channel.receive():
+                    self._take(frame)
+        finally:
+            # No reply can come any more: whoever waits for one, even shielded from cancellation, must not hold up the end.
+            self._requests.close()
 
     def _take(self, frame: JsonObject) -> None:
         message, _ = parse_frame(frame, TO_WORKER)

@@ -42,8 +42,9 @@ def app(scope: str = "task-dashboard", title: str = "Task Dashboard") -> dict[st
 
 def call(number: int, status: str = "running", **more: Any) -> dict[str, Any]:
     return {
-        "number": number, "call_id": f"call_{number}", "tool_id": "task-dashboard.open", "title": "Show a task", "app_scope": "task-dashboard",
-        "source": "agent", "status": status, "cancel": "none", "attempts": 0, "created_at": NOW, "updated_at": NOW,
+        "number": number, "call_id": f"call_{number}", "tool_id": "task-dashboard.open", "title": "Show a task",
+        "app_scope": "task-dashboard", "source": "agent", "status": status, "cancel": "none", "attempts": 0, "created_at": NOW,
+        "updated_at": NOW,
     } | more  # fmt: skip
 
 

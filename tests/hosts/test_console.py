@@ -234,7 +234,8 @@ def test_keys_are_read_across_any_cut() -> None:
     data = "é\x1b[A\x1b[3~\x1bOF\r\x7f\x03\x1b[200~a\r\nb\x07\x1b[201~z".encode()
     whole = _keys(data)
     assert whole == [
-        Typed("é"), Named("up"), Named("delete"), Named("end"), Named("enter"), Named("backspace"), Named("ctrl-c"), Typed("a\nb"), Typed("z"),
+        Typed("é"), Named("up"), Named("delete"), Named("end"), Named("enter"), Named("backspace"), Named("ctrl-c"),
+        Typed("a\nb"), Typed("z"),
     ]  # fmt: skip
     assert _keys(*(data[i : i + 1] for i in range(len(data)))) == whole
 

@@ -28,6 +28,11 @@ def _launches(home: Home) -> int:
     return len((home.folder / "launches").read_text().splitlines())
 
 
+async def _wait_launch(home: Home) -> None:
+    while "launches" not in os.listdir(home.folder):  # noqa: ASYNC110 - another process writes it
+        await trio.sleep(0.01)
+
+
 async def _stop(launcher: Launcher, link: HostLink) -> None:
     await link.request(KernelStop())
     await link.wait_lost()
@@ -88,8 +93,7 @@ async def test_a_starter_that_loses_the_lock_attaches_to_the_winner(home: Home, 
     with trio.fail_after(60):
         async with trio.open_nursery() as starting:
             starting.start_soon(attach)
-            while not (home.folder / "launches").exists():
-                await trio.sleep(0.01)
+            await _wait_launch(home)
             winner = ScriptedKernel(home.folder)
             await nursery.start(winner.serve)
         assert await links[0].request(InstancesList())

@@ -12,7 +12,7 @@ import trio.testing
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hosts.lines import LinesClosed, LineReader, LineTooLong, LineWriter
+from hosts.lines import LineReader, LinesClosed, LineTooLong, LineWriter
 from hosts.strict_json import JsonRefused, NotJson, read_json, write_json
 from hosts.visible import one_line, visible
 

@@ -80,6 +80,7 @@ async def test_no_outcome_is_told_before_it_is_saved() -> None:
         call = await open_task(kernel, "t1")
         kernel.set_store_full(True)
         late = await kernel.call(UPDATE, {"task_id": "t1", "state": "completed"})
+        await kernel.wait_until(lambda: ("state.save", "store_full") in kernel.refusals)
         await kernel.ping()
         kernel.set_store_full(False)
         assert call.outcome is None

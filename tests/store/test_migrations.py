@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import apsw
 import pytest
+
 from kernel.migrations import migrate, user_version
 
 

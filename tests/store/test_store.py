@@ -6,13 +6,13 @@ from dataclasses import replace
 from itertools import pairwise
 
 import pytest
+
 from kernel.audit import HEAD_NAME, read_head
 from kernel.core.decision import AuditEntry, Decision, KernelBug, Origin, Speaker
-from kernel.core.machines import CallStatus
+from kernel.core.machines import CallStatus, OutboxState
 from kernel.core.records import Cancel, Deadline, OutboxKind, Switch
 from kernel.store import CHECKPOINT_COMMITS, StorageFailed
 from lineup_sdk.protocol.codes import Code
-
 from tests.store.world import AGENT, World, call, instance, key_of, message, open_raw, outbox_row
 
 
@@ -55,7 +55,7 @@ def test_a_second_final_row_of_a_call_is_a_kernel_bug_and_the_store_stops(world:
         call(1, CallStatus.SUBMITTED),
         call(1, CallStatus.FAILED),
         replace(call(1), attempts=-1),
-        replace(call(1), tool_id=None),
+        call(1, tool_id=None),
         outbox_row(1, OutboxKind.FINAL),
     ],
 )
@@ -78,6 +78,39 @@ def test_a_stamp_with_another_first_number_is_a_kernel_bug(world: World) -> None
 def test_apply_outside_a_transaction_is_a_kernel_bug(world: World) -> None:
     with pytest.raises(KernelBug):
         world.apply(message(1))
+
+
+def test_a_kernel_bug_closes_the_store_and_loses_only_what_nobody_was_told_of(world: World) -> None:
+    world.count(1)
+    stale = world.stamp()
+    world.store.begin()
+    world.apply(message(2), numbers=1)
+    with pytest.raises(KernelBug):
+        world.store.apply(Decision(), stamp=stale, origin=AGENT, command="test.turn")
+    with pytest.raises(StorageFailed):
+        world.store.commit()
+    world.crash()
+    assert [entry.number for entry, _ in world.store.view.messages()] == [1]
+
+
+def test_a_transaction_that_writes_nothing_takes_no_space_in_the_log(world: World) -> None:
+    world.count(1)
+    size = world.wal_path.stat().st_size
+    world.turn()
+    assert world.wal_path.stat().st_size == size
+    world.turn(numbers=1)
+    assert world.wal_path.stat().st_size > size
+
+
+@pytest.mark.invariant("60")
+def test_a_head_that_cannot_be_kept_stops_the_store(world: World) -> None:
+    world.count(1)
+    world.store._head_file.close()
+    with pytest.raises(StorageFailed) as failed:
+        world.count(1)
+    assert failed.value.code is Code.UNKNOWN
+    world.crash()
+    assert len(world.store.view.messages()) == 2  # it was durable; nobody was told, so both are right
 
 
 def test_numbers_rise_across_starts_and_are_never_given_twice(world: World) -> None:
@@ -149,7 +182,7 @@ def test_a_removed_row_is_gone_and_its_slot_is_free(world: World) -> None:
 @pytest.mark.invariant("16")
 @pytest.mark.parametrize("number", [1, 2, 77])
 def test_a_final_an_acknowledged_or_an_unknown_row_is_never_removed(world: World, number: int) -> None:
-    acknowledged = replace(outbox_row(2), state="acknowledged")
+    acknowledged = outbox_row(2, state=OutboxState.ACKNOWLEDGED)
     world.turn(outbox_row(1, OutboxKind.FINAL, call_number=9), acknowledged, numbers=2)
     with pytest.raises(KernelBug):
         world.turn(removed=(number,))
@@ -200,7 +233,9 @@ def test_a_revision_stays_over_starts_and_follows_other_manifests(world: World) 
 @pytest.mark.clause("6.6")
 @pytest.mark.invariant("19")
 def test_after_another_boot_a_deadline_is_the_time_that_was_left(world: World) -> None:
-    running = call(1, CallStatus.RUNNING, deadline=Deadline("boot-1", 61_000), cancel=Cancel.ASKED, cancel_deadline=Deadline("boot-1", 3_500))
+    running = call(
+        1, CallStatus.RUNNING, deadline=Deadline("boot-1", 61_000), cancel=Cancel.ASKED, cancel_deadline=Deadline("boot-1", 3_500)
+    )
     ended = call(2, CallStatus.EXPIRED, deadline=Deadline("boot-1", 61_000))
     world.boottime_ms = 1_999
     world.turn(running, ended, call(3), numbers=3)  # stamped at 2,000
@@ -234,9 +269,10 @@ def test_on_the_same_boot_nothing_moves_and_nothing_is_written(world: World) -> 
 
 def test_a_checkpoint_is_due_after_a_hundred_commits_or_a_mebibyte(world: World) -> None:
     world.store.checkpoint()
-    world.count(CHECKPOINT_COMMITS - 1)
+    for _ in range(CHECKPOINT_COMMITS - 1):
+        world.turn(numbers=1)
     assert not world.store.is_checkpoint_due
-    world.count(1)
+    world.turn(numbers=1)
     assert world.store.is_checkpoint_due
     size = world.wal_path.stat().st_size
     world.store.checkpoint()
@@ -257,7 +293,7 @@ def test_nothing_works_on_a_closed_store_and_closing_twice_is_fine(world: World)
     store = world.store
     store.close()
     store.close()
-    for use in (store.begin, store.commit, store.checkpoint, store.view.current_instances):
+    for use in (store.begin, store.commit, store.checkpoint, lambda: store.view):
         with pytest.raises(StorageFailed):
             use()
     world.crash()

@@ -10,6 +10,7 @@ from enum import StrEnum
 from typing import Any, get_args
 
 import pytest
+
 from kernel.core.decision import Speaker
 from kernel.core.machines import CallStatus, InboxState, InstanceState, OutboxState
 from kernel.core.records import (
@@ -33,7 +34,6 @@ from kernel.migrations import SCHEMA_PATH
 from kernel.store_rows import PUTS
 from kernel.store_view import StoreView
 from lineup_sdk.protocol.codes import Code
-
 from tests.store.world import NOW, World, call, golden_manifest, inbox_row, instance, message, open_raw, outbox_row, session
 
 FULL_CALL = call(
@@ -101,7 +101,8 @@ def test_switches_door_inventory_and_descriptors_come_back_in_the_view(world: Wo
     published = world.publish(frozenset({"task-dashboard"}))
     kept = KeptDescriptor(digest=tool.digest, document_cbor=encode_body(tool.content))
     world.turn(Switch(name="task-dashboard", enabled=False), published, Door(destination=Source.DEMO), kept, kept)
-    for view in (world.store.view, world.reopen().view):
+    for is_restarted in (False, True):
+        view = (world.reopen() if is_restarted else world.store).view
         assert view.enablement.disabled == {"task-dashboard"}
         assert view.door() is Source.DEMO
         assert view.inventory.revision == "e1.2"
@@ -121,7 +122,9 @@ def _changed(value: Any) -> Any:
         case StrEnum():
             members = list(type(value))
             return members[(members.index(value) + 1) % len(members)]
-        case str() | bytes():
+        case str():
+            return value + value[:1]
+        case bytes():
             return value + value[:1]
         case bool():
             return not value

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from kernel.wal import HEADER_BYTES, WalFacts, read_wal
 
+from kernel.wal import HEADER_BYTES, WalFacts, read_wal
 from tests.store.world import World, flip_bit
 
 _FRAME_BYTES = 24 + 4096

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import apsw
+
 from kernel.core.builtin import RUNTIME
 from kernel.core.decision import AuditEntry, Decision, Origin, Speaker, Stamp
 from kernel.core.inventory import Enablement, publish
@@ -31,8 +32,8 @@ from kernel.core.records import (
     encode_body,
     key_digest,
 )
+from kernel.database import load_checksums
 from kernel.store import Store
-from kernel.store_open import load_checksums
 
 NOW = datetime(2026, 11, 30, 12, 0, 0, 123456, tzinfo=UTC)
 AGENT = Origin(speaker=Speaker.AGENT, source=Source.AGENT)
@@ -101,9 +102,7 @@ class World:
     def stamp(self) -> Stamp:
         self.now += timedelta(milliseconds=1)
         self.boottime_ms += 1
-        return Stamp(
-            now=self.now, boot_id=self.boot_id, boottime_ms=self.boottime_ms, token="0" * 32, first_number=self.store.next_number
-        )
+        return Stamp(now=self.now, boot_id=self.boot_id, boottime_ms=self.boottime_ms, token="0" * 32, first_number=self.store.next_number)
 
     def apply(self, *puts: Record, audit: tuple[AuditEntry, ...] = (), removed: tuple[int, ...] = (), numbers: int = 0) -> None:
         decision = Decision(puts=puts, audit=audit, removed_rows=removed, numbers_used=numbers)
@@ -125,9 +124,7 @@ class World:
         view = self.store.view
         is_known = view.fingerprint(view.inventory.revision) is not None
         new = publish(view.inventory, view.epoch, view.manifests, Enablement(disabled)) if is_known else view.inventory
-        return PublishedInventory(
-            number=new.number, epoch=new.epoch, digest=new.digest, fingerprint_cbor=encode_body(new.fingerprint())
-        )
+        return PublishedInventory(number=new.number, epoch=new.epoch, digest=new.digest, fingerprint_cbor=encode_body(new.fingerprint()))
 
 
 def open_raw(path: Path) -> apsw.Connection:

@@ -124,6 +124,11 @@ class FakeKernel:
         return self._desk.lifecycle_requests
 
     @property
+    def refusals(self) -> list[tuple[str, str]]:
+        """(message type, code) of every refused request, oldest first."""
+        return self._desk.refusals
+
+    @property
     def open_calls(self) -> list[FakeCall]:
         """Calls without an outcome, oldest first."""
         return self._desk.open_calls()

@@ -57,6 +57,7 @@ class Desk:
     calls: dict[str, FakeCall] = field(default_factory=dict)
     messages: dict[str, FakeMessage] = field(default_factory=dict)
     lifecycle_requests: list[Message] = field(default_factory=list)
+    refusals: list[tuple[str, str]] = field(default_factory=list)  # (message type, code)
     log: list[tuple[str, str]] = field(default_factory=list)  # (stream, text)
     is_subscribed_to_tools: bool = False
     is_subscribed_to_inbox: bool = False
@@ -68,9 +69,13 @@ class Desk:
 
     def answer(self, message: Message) -> JsonObject | None:
         """Do what a request asks; return its value, or None for an accepted receipt. Raises: Refused."""
-        if self.is_store_full and message.EXPECTS_REPLY:
-            raise Refused(Code.STORE_FULL)
-        return ANSWERS[type(message)](self, message)
+        try:
+            if self.is_store_full and message.EXPECTS_REPLY:
+                raise Refused(Code.STORE_FULL)
+            return ANSWERS[type(message)](self, message)
+        except Refused as refused:
+            self.refusals.append((message.TYPE, str(refused.code)))
+            raise
 
 
 def _open_call(desk: Desk, call_id: str) -> FakeCall:

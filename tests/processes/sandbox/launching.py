@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import psutil
 import trio
@@ -27,5 +26,4 @@ async def main() -> None:
 
 
 if __name__ == "__main__":
-    assert Path(__file__).is_file()
     trio.run(main)

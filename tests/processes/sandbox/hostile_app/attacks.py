@@ -125,7 +125,7 @@ def flood():
 def start_thread():
     import threading
 
-    threading.Thread(target=print).start()
+    threading.Thread(target=int).start()
 
 
 def pass_descriptor():

@@ -1,0 +1,84 @@
+# How this tree is set up, run and checked. `make run` and `make test` do all the set-up there is, on Debian or Ubuntu, x86_64.
+#
+# Rules:
+# 1. Third-party packages come from requirements.lock alone: wheels with hashes. Our two packages are installed after them, without
+#    asking a registry for anything.
+# 2. A changed lock makes a new .venv; a changed pyproject.toml only installs our packages again.
+# 3. What the machine lacks is installed when you are root, else the exact command is named.
+
+PYTHON ?= python3
+BIN := .venv/bin
+VENV_PACKAGE = $(shell $(PYTHON) -c 'import sys; print("python%d.%d-venv" % sys.version_info[:2])' 2>/dev/null)
+PIP_INSTALL := python -m pip install --disable-pip-version-check --quiet
+PIP_COMPILE := pip-compile --quiet --generate-hashes --allow-unsafe --strip-extras --no-header \
+	--no-emit-index-url --no-emit-find-links --no-emit-trusted-host $(UPGRADE)
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help machine run test check bench lock
+
+help:
+	@echo "make run     set up, start the kernel and open the console (needs a terminal)"
+	@echo "make test    set up and run every test; ARGS='-k name' picks some"
+	@echo "make check   style, types, import floors, generated files, both wheels"
+	@echo "make bench   measure against the peer; writes docs/bench/"
+	@echo "make lock    write requirements*.lock again; UPGRADE=--upgrade takes newer versions"
+
+run: .venv/.installed
+	@$(BIN)/lineup run
+
+test: .venv/.installed
+	$(BIN)/python -m pytest $(ARGS)
+
+check: .venv/.installed
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-logo
+	$(BIN)/python docs/make_machines.py --check
+	$(BIN)/python -m workers.digests --check
+	git diff --check $$(git hash-object -t tree /dev/null)
+	$(BIN)/python -m pytest --quiet tests/test_packaging.py
+
+bench: .venv/.installed .venv-bench/.locked
+	$(BIN)/python -m bench
+
+# pip-compile lives in an environment of its own, thrown away afterwards. The peer of the bench takes the versions we have.
+lock: | machine
+	tools=$$(mktemp -d) && trap 'rm -rf "$$tools"' EXIT && \
+	$(PYTHON) -m venv "$$tools" && "$$tools"/bin/$(PIP_INSTALL) pip-tools==7.6.2 && \
+	"$$tools"/bin/$(PIP_COMPILE) -o requirements.lock requirements.in && \
+	"$$tools"/bin/$(PIP_COMPILE) -c requirements.lock -o requirements-bench.lock requirements-bench.in
+
+.venv/.installed: .venv/.locked pyproject.toml sdk/pyproject.toml
+	$(BIN)/$(PIP_INSTALL) --no-deps --no-build-isolation --no-index -e ./sdk -e .
+	@touch $@
+
+.venv/.locked: requirements.lock | machine
+	$(PYTHON) -m venv --clear .venv
+	$(BIN)/$(PIP_INSTALL) --require-hashes --only-binary :all: -r requirements.lock
+	@touch $@
+
+.venv-bench/.locked: requirements-bench.lock | machine
+	$(PYTHON) -m venv --clear .venv-bench
+	.venv-bench/bin/$(PIP_INSTALL) --require-hashes --only-binary :all: -r requirements-bench.lock
+	@touch $@
+
+# $(call have,TEST COMMAND,DEBIAN PACKAGE,WHAT IT IS): the test passes, or root installs the package, or its command is named.
+define have
+	@$(1) 2>/dev/null || { \
+	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+		echo "installing $(2) ($(3))"; \
+		apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $(2); \
+	else \
+		echo "$(3) is missing. Install it, then run make again:  sudo apt-get install $(2)" >&2; exit 1; \
+	fi; }
+endef
+
+machine:
+	@[ "$$(uname -sm)" = "Linux x86_64" ] || { \
+		echo "LineUp Runtime runs on Linux x86_64: the seal of a worker is written for it. This is $$(uname -sm)." >&2; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+		echo "Python 3.11 or newer is needed. If you have one under another name: make PYTHON=python3.12 ..." >&2; exit 1; }
+	$(call have,$(PYTHON) -c 'import ensurepip',$(VENV_PACKAGE),the venv module of Python)
+	$(call have,$(PYTHON) -c 'import ctypes; ctypes.CDLL("libseccomp.so.2")',libseccomp2,the library libseccomp.so.2)

@@ -1,0 +1,20 @@
+"""The peer: an MCP server on stdio with the same tool as bench/app. Runs in its own environment (.venv-bench)."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from mcp.server import MCPServer
+
+server = MCPServer("bench", log_level="ERROR")
+
+
+@server.tool()
+def calc(a: int, b: int, mode: Literal["fast", "slow"] = "fast", note: str = "") -> dict[str, int]:
+    """Add two numbers."""
+    del mode, note
+    return {"sum": a + b}
+
+
+if __name__ == "__main__":
+    server.run()

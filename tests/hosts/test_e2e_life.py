@@ -1,0 +1,183 @@
+"""The life of a real kernel as hosts see it: started, shared, killed, stopped; and the console on a real terminal."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import pty
+import re
+import select
+import signal
+import struct
+import subprocess
+import sys
+import termios
+import time
+from collections.abc import AsyncIterator, Iterator
+
+import pytest
+import trio
+
+from hosts.headless import open_headless
+from hosts.homes import Home
+from hosts.launch import Launcher
+from hosts.link import hello
+from kernel.protocol.host import CallInvoke, CallsShow, KernelStop
+
+SECONDS = 60
+_SEQUENCE = re.compile(r"\x1b(\[[0-9;?]*[A-Za-z]|[()][A-Z0-9])")
+
+
+@pytest.fixture
+async def launcher(home: Home) -> AsyncIterator[Launcher]:
+    made = Launcher(home)
+    yield made
+    await made.end_started()
+
+
+def _kernel_pid(launcher: Launcher) -> int:
+    launcher.reap()
+    [pid] = launcher.started_pids
+    return pid
+
+
+@pytest.mark.clause("2.9")
+async def test_a_view_and_its_calls_survive_kill_9_of_the_kernel(launcher: Launcher) -> None:
+    with trio.fail_after(SECONDS):
+        async with open_headless(launcher) as host, trio.open_nursery() as nursery:
+            admin = await launcher.attach(nursery, hello("admin"))
+            invoke = CallInvoke(tool_id="task-dashboard.open", input={"task_id": "t1", "title": "A task"}, call_id="call_1")
+            await admin.request(invoke)
+            await host.wait_call("call_1", "running")
+            os.kill(_kernel_pid(launcher), signal.SIGKILL)
+            await host.wait_until(lambda mirror: host.restarts or None)
+            await host.wait_call("call_1", "running")
+            await host.cancel("call_1")
+            assert (await host.wait_call("call_1"))["status"] == "cancelled"
+            await host.stop_kernel()
+            await host.wait_ended()
+            await launcher.wait_gone()
+
+
+@pytest.mark.clause("2.9")
+async def test_two_views_see_the_same_and_text_reaches_the_conversation(launcher: Launcher) -> None:
+    with trio.fail_after(SECONDS):
+        async with open_headless(launcher) as one, open_headless(Launcher(launcher.home)) as two:
+            message_id = await one.send_text("hello")
+            found = await two.wait_until(lambda mirror: next((m for m in mirror.timeline() if m["message_id"] == message_id), None))
+            assert (found["text"], found["author"], found["state"]) == ("hello", "person", "pending")
+            await one.stop_kernel()
+            await two.wait_ended()
+        await launcher.wait_gone()
+
+
+@pytest.mark.clause("2.9")
+async def test_a_kernel_that_somebody_stopped_is_not_started_again_by_the_views_on_it(launcher: Launcher) -> None:
+    with trio.fail_after(SECONDS):
+        async with open_headless(launcher) as host, trio.open_nursery() as nursery:
+            admin = await launcher.attach(nursery, hello("admin"))
+            await admin.request(KernelStop())
+            await host.wait_ended()
+            await launcher.wait_gone()
+            assert host.restarts == 0
+
+
+@pytest.mark.clause("6.4")
+async def test_the_same_call_id_after_a_restart_is_answered_and_not_run_again(launcher: Launcher) -> None:
+    with trio.fail_after(SECONDS):
+        async with trio.open_nursery() as nursery:
+            invoke = CallInvoke(tool_id="runtime.status", input={}, call_id="call_1")
+            results = []
+            for _ in range(2):
+                admin = await launcher.attach(nursery, hello("admin"))
+                await admin.request(invoke)
+                event = await admin.events.receive()
+                results.append(event)
+                os.kill(_kernel_pid(launcher), signal.SIGKILL)
+                await admin.wait_lost()
+            assert results[0] == results[1]
+            admin = await launcher.attach(nursery, hello("admin"))
+            assert (await admin.request(CallsShow(call_id="call_1")))["attempts"] == 0
+            await admin.request(KernelStop())
+            await admin.wait_lost()
+            await launcher.wait_gone()
+
+
+class Screen:
+    """The console in a pseudo-terminal; what it wrote, without the escape sequences."""
+
+    def __init__(self, home: Home, width: int, height: int) -> None:
+        self.master, self.terminal = pty.openpty()
+        self.resize(width, height)
+        self.before = termios.tcgetattr(self.terminal)
+        environ = os.environ | {"LINEUP_HOME": str(home.folder), "TERM": "xterm-256color"}
+        command = [sys.executable, "-P", "-m", "hosts.cli", "run"]
+        ends = {"stdin": self.terminal, "stdout": self.terminal, "stderr": self.terminal}
+        self.process = subprocess.Popen(command, env=environ, process_group=0, **ends)
+        self.raw = b""
+
+    def resize(self, width: int, height: int) -> None:
+        fcntl.ioctl(self.master, termios.TIOCSWINSZ, struct.pack("4H", height, width, 0, 0))
+
+    def type(self, text: str) -> None:
+        os.write(self.master, text.encode())
+
+    def wait_text(self, wanted: str) -> None:
+        deadline = time.monotonic() + SECONDS
+        while wanted not in self.text():
+            assert time.monotonic() < deadline, self.text()[-3000:]
+            if select.select([self.master], [], [], 1)[0]:
+                self.raw += os.read(self.master, 65536)
+
+    def forget(self) -> None:
+        self.raw = b""
+
+    def text(self) -> str:
+        return _SEQUENCE.sub("", self.raw.decode(errors="ignore"))
+
+    def wait_end(self) -> int:
+        deadline = time.monotonic() + SECONDS
+        while self.process.poll() is None and time.monotonic() < deadline:
+            if select.select([self.master], [], [], 0.1)[0]:
+                self.raw += os.read(self.master, 65536)
+        return self.process.wait(0)
+
+    def close(self) -> None:
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+        os.close(self.master)
+        os.close(self.terminal)
+
+
+@pytest.fixture
+def screen(home: Home) -> Iterator[Screen]:
+    opened = Screen(home, 80, 24)
+    yield opened
+    opened.close()
+    command = [sys.executable, "-P", "-m", "hosts.cli", "--home", str(home.folder), "stop"]
+    assert subprocess.run(command, capture_output=True, timeout=SECONDS, check=False).returncode in (0, 4)
+
+
+@pytest.mark.clause("2.9")
+def test_the_console_talks_draws_survives_a_resize_and_leaves_the_terminal_as_it_was(screen: Screen) -> None:
+    screen.wait_text("kernel up")
+    screen.type("hello from the console\r")
+    screen.wait_text("You …")
+    screen.forget()
+    screen.resize(140, 40)
+    os.kill(screen.process.pid, signal.SIGWINCH)
+    screen.wait_text("│── Apps")
+    screen.wait_text("hello from the console")
+    screen.type("\x04")
+    assert screen.wait_end() == 0
+    assert termios.tcgetattr(screen.terminal) == screen.before
+    assert screen.raw.endswith(b"\x1b[?2004l\x1b[?25h\x1b[?1049l")
+
+
+@pytest.mark.clause("2.9")
+def test_ctrl_c_ends_the_console_with_130_and_the_terminal_as_it_was(screen: Screen) -> None:
+    screen.wait_text("kernel up")
+    screen.type("\x03")
+    assert screen.wait_end() == 130
+    assert termios.tcgetattr(screen.terminal) == screen.before

@@ -1,0 +1,55 @@
+"""What the process tests share: a sub-reaper for the run, one kernel that stays warm for tests that leave it as they found it, and
+kernels of their own for tests that kill theirs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.processes.kernel_under_test import KernelUnderTest, sub_reaper
+from tests.processes.written_app import FIXTURE, write_raw_app
+
+SCOPES = ("deaf", "flooder", "noisy", "other", "raw", "rude", "sleeper", "stubborn", "witness")
+
+
+@pytest.fixture(scope="session")
+def reaping() -> Iterator[None]:
+    with sub_reaper():
+        yield
+
+
+@pytest.fixture(scope="session")
+def apps(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    parent = tmp_path_factory.mktemp("apps")
+    return [FIXTURE, *(write_raw_app(parent, scope) for scope in SCOPES)]
+
+
+@pytest.fixture(scope="session")
+def warm(reaping: None, apps: list[Path], tmp_path_factory: pytest.TempPathFactory) -> Iterator[KernelUnderTest]:
+    folder = tmp_path_factory.mktemp("warm")
+    kernel = KernelUnderTest.start(folder / "home", folder / "kernel.log", apps=apps)
+    try:
+        kernel.wait_ready()
+        yield kernel
+    finally:
+        kernel.close()
+
+
+Starter = Callable[..., KernelUnderTest]
+
+
+@pytest.fixture
+def start(reaping: None, apps: list[Path], tmp_path: Path) -> Iterator[Starter]:
+    """Start a kernel on this test's home, again on the same one as often as asked."""
+    started: list[KernelUnderTest] = []
+
+    def begin(**more: object) -> KernelUnderTest:
+        kernel = KernelUnderTest.start(tmp_path / "home", tmp_path / "kernel.log", apps=apps, **more)  # type: ignore[arg-type]
+        started.append(kernel)
+        return kernel
+
+    yield begin
+    for kernel in started:
+        kernel.close()

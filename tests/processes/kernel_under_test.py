@@ -1,0 +1,232 @@
+"""A real kernel as a child process of the tests: started, watched, killed by its own number, and looked for in what it leaves.
+
+    with sub_reaper(): kernel = KernelUnderTest.start(home, log, apps=[...])
+    person = await kernel.first_view(nursery); ...; kernel.kill(); await kernel.wait_gone()
+
+Rules:
+1. The tests are the sub-reaper: whatever the kernel leaves behind becomes their child and cannot hide.
+2. The whole tree is known by pidfds and by the inode of its pid namespace; a process that ended and waits to be reaped counts as gone.
+3. Only numbers that this file started are ever signalled.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TypeVar
+
+import apsw
+import psutil
+import trio
+
+from kernel.protocol.host import HostHello
+from lineup_sdk.channel import Channel
+from lineup_sdk.protocol.framing import encode_frame
+from lineup_sdk.protocol.limits import MAX_FRAME_BYTES, WIRE_VERSION
+from lineup_sdk.protocol.messages import to_frame
+from tests.processes.peers import Agent, Peer, Person, greet
+
+ROOT = Path(__file__).resolve().parents[2]
+WAIT_SECONDS = 60.0  # generous: the machine may be busy with other tests
+PROGRAM = ("-m", "kernel")
+_PR_SET_CHILD_SUBREAPER = 36
+
+_Peer = TypeVar("_Peer", bound=Peer)
+
+
+@contextmanager
+def sub_reaper() -> Iterator[None]:
+    """Let orphans below this process become its children."""
+    prctl = ctypes.CDLL(None, use_errno=True).prctl
+    assert prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0
+    try:
+        yield
+    finally:
+        prctl(_PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0)
+
+
+class Tree:
+    """Everything below a kernel at one moment."""
+
+    def __init__(self, pid: int) -> None:
+        self.pids: list[int] = []
+        self.fds: list[int] = []
+        self.namespaces: set[int] = set()
+        for process in [psutil.Process(pid), *_children_of(pid)]:
+            with suppress(ProcessLookupError, psutil.Error):
+                self.fds.append(os.pidfd_open(process.pid))
+                self.pids.append(process.pid)
+                self.namespaces |= {_namespace_of(process.pid)} - {0, _namespace_of(os.getpid())}
+
+    def forget(self, pid: int) -> None:
+        """Leave one process out, because it is to live on."""
+        os.close(self.fds.pop(self.pids.index(pid)))
+        self.pids.remove(pid)
+
+    async def wait_gone(self) -> None:
+        """Wait until all of it ended; then nothing may be left in its namespaces."""
+        with trio.fail_after(WAIT_SECONDS):
+            for fd in self.fds:
+                await trio.lowlevel.wait_readable(fd)
+        for fd in self.fds:
+            os.close(fd)
+        for pid in self.pids:
+            with suppress(ChildProcessError):
+                os.waitpid(pid, os.WNOHANG)
+        assert not self.left()
+
+    def left(self) -> list[int]:
+        """Processes that still live in its namespaces."""
+        return [pid for pid in _all_pids() if _namespace_of(pid) in self.namespaces and _state_of(pid) not in "ZX"]
+
+
+def _children_of(pid: int) -> list[psutil.Process]:
+    with suppress(psutil.Error):
+        return psutil.Process(pid).children(recursive=True)
+    return []
+
+
+def _all_pids() -> list[int]:
+    return [int(name) for name in os.listdir("/proc") if name.isdigit()]
+
+
+def _namespace_of(pid: int) -> int:
+    with suppress(OSError):
+        return os.stat(f"/proc/{pid}/ns/pid").st_ino
+    return 0
+
+
+def _state_of(pid: int) -> str:
+    with suppress(OSError):
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    return "X"
+
+
+class KernelUnderTest:
+    """One running kernel."""
+
+    def __init__(self, popen: subprocess.Popen[bytes], home: Path, log: Path, inherited: socket.socket) -> None:
+        self._popen = popen
+        self._pidfd = os.pidfd_open(popen.pid)
+        self._inherited = inherited
+        self.pid = popen.pid
+        self.home = home
+        self.log = log
+
+    @classmethod
+    def start(
+        cls, home: Path, log: Path, *, apps: Sequence[Path] = (), idle_seconds: float = 60.0, program: Sequence[str] = PROGRAM
+    ) -> KernelUnderTest:
+        """Execute a kernel on this home; it is not ready yet. What it writes is added to the file `log`."""
+        ours, theirs = socket.socketpair()
+        folders = [word for app in apps for word in ("--app-folder", str(app))]
+        rest = ["--home", str(home), "--view-fd", str(theirs.fileno()), "--idle-seconds", str(idle_seconds), *folders]
+        with theirs, log.open("ab") as output:
+            command = [sys.executable, *program, "serve", *rest]
+            popen = subprocess.Popen(command, cwd=ROOT, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL, stdout=output, stderr=output)
+        return cls(popen, home, log, ours)
+
+    # ------------------------------------------------------------------ its channels
+
+    async def first_view(self, nursery: trio.Nursery, label: str = "console") -> Person:
+        """Greet on the inherited channel; the kernel is ready when this returns."""
+        person = Person(Channel(self._inherited, max_in_bytes=MAX_FRAME_BYTES, max_out_bytes=MAX_FRAME_BYTES))
+        return await self._greet(nursery, person, {"role": "view", "label": label})
+
+    def wait_ready(self) -> None:
+        """Greet on the inherited channel, wait for the welcome, and leave it at that: for a kernel that several tests share."""
+        self._inherited.settimeout(WAIT_SECONDS)
+        self._inherited.sendall(encode_frame(to_frame(HostHello(wire=WIRE_VERSION, role="admin")), MAX_FRAME_BYTES))
+        assert self._inherited.recv(4), self.log.read_text()
+
+    async def join(self, nursery: trio.Nursery, role: str = "view", label: str = "console") -> Person:
+        """One view or admin more, over the local socket."""
+        return await self._greet(nursery, Person(self.connect()), {"role": role, "label": label, "pairing": self.pairing})
+
+    async def agent(self, nursery: trio.Nursery, *, demo: bool = False, acknowledges: bool = True) -> Agent:
+        """Open the door."""
+        return await self._greet(nursery, Agent(self.connect(), acknowledges=acknowledges), {"role": "agent", "demo": demo})
+
+    async def _greet(self, nursery: trio.Nursery, peer: _Peer, hello: dict[str, object]) -> _Peer:
+        nursery.start_soon(peer.run)
+        with trio.fail_after(WAIT_SECONDS):
+            await greet(peer, hello)
+        return peer
+
+    def connect(self) -> Channel:
+        """A channel on the local socket, nothing said yet."""
+        sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        with _folder(self.home / "run") as folder:
+            sock.connect(f"/proc/self/fd/{folder}/kernel.sock")
+        return Channel(sock, max_in_bytes=MAX_FRAME_BYTES, max_out_bytes=MAX_FRAME_BYTES)
+
+    @property
+    def pairing(self) -> str:
+        """The secret of its home."""
+        return (self.home / "run" / "pairing").read_text()
+
+    # ------------------------------------------------------------------ its end
+
+    def tree(self) -> Tree:
+        """Everything it runs now."""
+        return Tree(self.pid)
+
+    def kill(self, number: int = signal.SIGKILL) -> None:
+        """Signal the kernel itself."""
+        signal.pidfd_send_signal(self._pidfd, number)
+
+    async def kill_all(self) -> None:
+        """kill -9 the kernel alone, and see that all it ran is gone too."""
+        tree = self.tree()
+        self.kill()
+        await self.wait_exited()
+        await tree.wait_gone()
+
+    async def wait_exited(self) -> int:
+        """Wait for the kernel's own end; returns its exit code, negative for a signal."""
+        with trio.fail_after(WAIT_SECONDS):
+            await trio.lowlevel.wait_readable(self._pidfd)
+        return self._popen.wait()
+
+    def close(self) -> None:
+        """End it, if it still runs, for the clean-up of a test."""
+        self._inherited.close()
+        if self._popen.poll() is None:
+            self.kill()
+            self._popen.wait()
+        os.close(self._pidfd)
+
+
+@contextmanager
+def _folder(path: Path) -> Iterator[int]:
+    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        yield fd
+    finally:
+        os.close(fd)
+
+
+@contextmanager
+def opened_copy(home: Path) -> Iterator[apsw.Connection]:
+    """A copy of the store as it stands on disk, to be asked anything; the kernel's own is left alone.
+
+    Right only while the kernel is still: whoever copies has waited for the reply of what it wants to see.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        for name in ("kernel.db", "kernel.db-wal"):
+            with suppress(FileNotFoundError):
+                shutil.copyfile(home / name, Path(folder) / name)
+        connection = apsw.Connection(str(Path(folder) / "kernel.db"))
+        try:
+            yield connection
+        finally:
+            connection.close()
