@@ -1,7 +1,7 @@
 """One real kernel on a home of its own on disk, and an admin connection to it.
 
 Rules:
-1. The home stands in /var/tmp: on disk, unlike many /tmp; it is removed at the end.
+1. The home stands on a disk (/var/tmp, unlike many /tmp), or in memory to see a call without its fdatasyncs; it is removed at the end.
 2. An app is a copy of bench/app under another scope, so that there are as many workers as asked for.
 3. Nothing of the kernel is changed for the measurement; `module` names another entry point only for counting.
 """
@@ -31,6 +31,8 @@ from workers.digests import with_digests
 ROOT = Path(__file__).resolve().parent.parent
 START_SECONDS = 30.0
 STOP_SECONDS = 10.0
+DISK = "/var/tmp"
+MEMORY = "/dev/shm"
 
 
 def write_app(folder: Path, scope: str) -> Path:
@@ -103,9 +105,9 @@ class Running:
 
 
 @contextmanager
-def kernel(scopes: Sequence[str], module: str = "kernel") -> Iterator[Running]:
+def kernel(scopes: Sequence[str], *, module: str = "kernel", disk: str = DISK) -> Iterator[Running]:
     """Run a kernel with one copy of the app a scope; stop it and remove its home afterwards."""
-    folder = Path(tempfile.mkdtemp(prefix="lineup-bench-", dir="/var/tmp"))
+    folder = Path(tempfile.mkdtemp(prefix="lineup-bench-", dir=disk))
     try:
         home = folder / "home"
         apps = [write_app(folder, scope) for scope in scopes]

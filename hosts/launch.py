@@ -92,8 +92,13 @@ class Launcher:
         self.reap()
         self._count_launch()
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
-        with theirs:
+        try:
             pid = self._spawn(theirs)
+        except BaseException:
+            ours.close()
+            raise
+        finally:
+            theirs.close()
         self._pids.add(pid)
         try:
             with trio.fail_after(START_SECONDS):

@@ -4,6 +4,7 @@ Rules:
 1. One Agent at a time: a second is door_busy; the demo Agent gives way to a real one.
 2. Each inbound envelope gets one receipt, after the commit that accepted or refused it.
 3. Only committed rows leave: in order, again after a reconnect until acknowledged, same id, same bytes; at most WINDOW in flight.
+4. An acknowledgement may wait for the commit of something else: nobody is answered, and a lost one only makes its row come again.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from dataclasses import dataclass, field
 
 import trio
 
+from kernel import log
 from kernel.core.decision import Detail, Origin, PumpOutbox, Speaker
 from kernel.core.events import AgentAttached, AgentLeft, EnvelopeRefused
 from kernel.core.records import OutboxRow, Source, decode_body
@@ -40,7 +42,7 @@ class _Door:
     origin: Origin
     channel: Channel
     cursor: int = 0  # the newest row sent on this connection
-    in_flight: set[int] = field(default_factory=set)
+    in_flight: set[str] = field(default_factory=set)  # by message_id: a row may be replaced while it is out
     again: set[int] = field(default_factory=set)  # rows below the cursor that were asked for again
 
 
@@ -129,7 +131,7 @@ class AgentPort:
         except Invalid as error:
             raise ProtocolViolation("shape") from error
         if isinstance(message, OutboxAcknowledge):
-            return Turn(command=message, origin=door.origin)
+            return Turn(command=message, origin=door.origin, may_wait=True)
         if not isinstance(message, EnvelopeSubmit):
             raise ProtocolViolation("out_of_place")
         return Turn(command=self._command_of(message.envelope), origin=door.origin)
@@ -151,10 +153,8 @@ class AgentPort:
             return
         command = outcome.turn.command
         if isinstance(command, OutboxAcknowledge):
-            row = self._view.outbox_row(command.message_id)
-            if row is not None:
-                door.in_flight.discard(row.number)
-                self._must_pump = True
+            door.in_flight.discard(command.message_id)
+            self._must_pump = True
         elif isinstance(command, EnvelopeRefused):
             self._put_receipt(door, command.message_id, outcome)
         elif isinstance(envelope := getattr(command, "envelope", None), Envelope):
@@ -207,13 +207,17 @@ class AgentPort:
             self._put_row(door, row)
 
     def _put_row(self, door: _Door, row: OutboxRow) -> None:
-        door.in_flight.add(row.number)
+        door.in_flight.add(row.message_id)
         self._put(door, EnvelopeSent(envelope=decode_body(row.envelope_cbor)))
 
     def _put(self, door: _Door, message: Message) -> None:
         try:
             door.channel.send(to_frame(message))
         except (ChannelClosed, ChannelOverflow):
+            door.channel.close()
+            return
+        except ProtocolViolation:  # our own frame is too big for the wire; never the end of the kernel
+            log.trouble("agent.frame_too_big")
             door.channel.close()
             return
         self._is_dirty = True

@@ -3,18 +3,21 @@
 Rules:
 1. Requests that decide become turns; requests that read are answered at once from the store.
 2. One delta a pass and view: what changed since the last, read after the commit. A view that lags is cut and comes back for a snapshot.
-3. The person's own calls: whoever asked gets their rows; when it leaves, the rows count as arrived (SPEC 11.4).
+3. The person's own calls: whoever asked gets their rows, each once; when it leaves, the rows count as arrived (SPEC 11.4).
+4. A session whose channel cannot go on (it does not read, it was refused too often) is closed; nothing here stops the kernel.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import trio
 
-from kernel import projection
+from kernel import log, projection
+from kernel.budget import YIELD_SECONDS
 from kernel.core.decision import Origin, PumpOutbox, Rejected, Speaker
 from kernel.core.events import CallerLeft
 from kernel.core.records import (
@@ -35,6 +38,7 @@ from kernel.protocol.host import (
     Delta,
     EnvelopeSent,
     EnvelopeSubmit,
+    Goodbye,
     HostHello,
     HostReply,
     HostWelcome,
@@ -46,11 +50,13 @@ from kernel.queries import QUERIES, Facts
 from kernel.turns import KERNEL, Outcome, Turn
 from kernel.worker_port import receipt
 from lineup_sdk.channel import Channel, ChannelClosed, ChannelOverflow
+from lineup_sdk.protocol.codes import Code
 from lineup_sdk.protocol.framing import ProtocolViolation
 from lineup_sdk.protocol.limits import WIRE_VERSION
 from lineup_sdk.protocol.messages import JsonObject, Message, to_frame
 
-MAX_CALLERS_WINDOW = 256
+ROWS_A_PAGE = 256
+PERSON = Origin(speaker=Speaker.VIEW, source=Source.PERSON)  # for rows that nobody is there to acknowledge
 
 
 @dataclass(slots=True)
@@ -62,7 +68,6 @@ class _Session:
     is_view: bool
     seq: int = 0
     calls: set[int] = field(default_factory=set)  # numbers of the calls it waits for
-    sent: set[int] = field(default_factory=set)  # rows it has, not acknowledged yet
     is_dirty: bool = False
 
 
@@ -76,7 +81,9 @@ class HostPort:
         self._sessions: dict[int, _Session] = {}
         self._next_channel = 1
         self._changed: dict[tuple[str, Any], None] = {}
-        self._must_pump = False
+        self._must_pump = True  # rows of an earlier run have no caller any more
+        self._cursor = 0  # the newest row of the person that was looked at
+        self._again: set[int] = set()  # rows below the cursor that were asked for again
         self._presence = facts.presence
         self._agent_said = facts.presence.agent_summary
 
@@ -118,8 +125,13 @@ class HostPort:
     async def _read(self, session: _Session, until: trio.CancelScope) -> None:
         try:
             while True:
+                began = time.monotonic()
                 for frame in await session.channel.receive():
                     self._take(session, frame)
+                    if time.monotonic() - began > YIELD_SECONDS:
+                        self.flush()
+                        await trio.lowlevel.checkpoint()
+                        began = time.monotonic()
                 self.flush()
         except (ChannelClosed, ChannelOverflow, ProtocolViolation):
             until.cancel()
@@ -167,6 +179,14 @@ class HostPort:
         command = outcome.turn.command
         if isinstance(command, OutboxAcknowledge):
             self._forget(session, command.message_id)
+        self._answer(session, outcome)
+        if outcome.is_violation:
+            self._put(session, Goodbye(code=Code.PROTOCOL_VIOLATION))
+            self._write(session)
+            session.channel.close()
+
+    def _answer(self, session: _Session, outcome: Outcome) -> None:
+        command = outcome.turn.command
         if isinstance(command, CallInvoke) and outcome.value is not None:
             call = self._view.call_by_id(outcome.value["call_id"])
             if call is not None:
@@ -181,10 +201,8 @@ class HostPort:
 
     def _forget(self, session: _Session, message_id: str) -> None:
         row = self._view.outbox_row(message_id)
-        if row is not None and row.call_number is not None:
-            session.sent.discard(row.number)
-            if row.kind is OutboxKind.FINAL:
-                session.calls.discard(row.call_number)
+        if row is not None and row.call_number is not None and row.kind is OutboxKind.FINAL:
+            session.calls.discard(row.call_number)
 
     def committed(self, records: Sequence[Record]) -> None:
         """Note what changed, for the delta of this pass."""
@@ -196,7 +214,10 @@ class HostPort:
 
     def pump(self, effect: PumpOutbox) -> None:
         """Effect: rows for the person's callers may be waiting."""
-        self._must_pump = self._must_pump or effect.destination is Source.PERSON
+        if effect.destination is Source.PERSON:
+            self._must_pump = True
+            if effect.resend_number is not None:
+                self._again.add(effect.resend_number)
 
     def flush(self) -> None:
         """Send what this pass left: rows for callers, one delta a view, and all frames in one write a channel."""
@@ -211,30 +232,49 @@ class HostPort:
         for session in list(self._sessions.values()):
             if session.is_dirty:
                 session.is_dirty = False
-                try:
-                    session.channel.flush()
-                except ChannelClosed:
-                    session.channel.close()
+                self._write(session)
+
+    def _write(self, session: _Session) -> None:
+        try:
+            session.channel.flush()
+        except ChannelClosed:
+            session.channel.close()
 
     def _send_rows(self) -> None:
         sessions = {number: session for session in self._sessions.values() for number in session.calls}
-        for row in self._view.outbox_pending(Source.PERSON, 0, MAX_CALLERS_WINDOW):
+        turns: list[Turn] = []
+        for row in self._rows():
             session = sessions.get(row.call_number) if row.call_number is not None else None
-            if session is None:
-                self._post(Turn(command=CallerLeft(call_number=row.call_number or 0), origin=KERNEL))
-            elif row.number not in session.sent:
-                session.sent.add(row.number)
+            if session is not None:
                 self._put(session, EnvelopeSent(envelope=decode_body(row.envelope_cbor)))
+            elif row.call_number is not None:
+                turns.append(Turn(command=CallerLeft(call_number=row.call_number), origin=KERNEL))
+            else:  # a refusal: its asker has the reply
+                turns.append(Turn(command=OutboxAcknowledge(message_id=row.message_id), origin=PERSON))
+        if turns:
+            self._post(*turns)
+
+    def _rows(self) -> list[OutboxRow]:
+        """The rows of the person that were not looked at yet, and those asked for again."""
+        again, self._again = sorted(number for number in self._again if number <= self._cursor), set()
+        found = [row for number in again for row in self._view.outbox_pending(Source.PERSON, number - 1, 1) if row.number == number]
+        while True:
+            page = self._view.outbox_pending(Source.PERSON, self._cursor, ROWS_A_PAGE)
+            found.extend(page)
+            if not page:
+                return found
+            self._cursor = page[-1].number
 
     def _send_delta(self) -> None:
         changed, self._changed = self._changed, {}
         changes = [change for kind, key in changed if (change := self._change(kind, key)) is not None]
         if not changes:
             return
-        for session in self._sessions.values():
-            if session.is_view:
-                session.seq += 1
-                self._put(session, Delta(seq=session.seq, changes=changes))
+        for frame in projection.deltas(changes):
+            for session in self._sessions.values():
+                if session.is_view:
+                    session.seq += 1
+                    self._put(session, Delta(seq=session.seq, changes=frame))
 
     def _change(self, kind: str, key: Any) -> JsonObject | None:
         value = self._value_of(kind, key)
@@ -264,6 +304,10 @@ class HostPort:
         try:
             session.channel.send(to_frame(message))
         except (ChannelClosed, ChannelOverflow):
+            session.channel.close()
+            return
+        except ProtocolViolation:  # our own frame is too big for the wire; never the end of the kernel
+            log.trouble("host.frame_too_big", view_id=session.origin.view_id)
             session.channel.close()
             return
         session.is_dirty = True

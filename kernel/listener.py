@@ -8,6 +8,7 @@ Rules:
 
 from __future__ import annotations
 
+import errno
 import hmac
 import os
 import socket
@@ -29,7 +30,9 @@ from lineup_sdk.protocol.messages import to_frame
 
 HELLO_SECONDS = 5.0
 MAX_CONNECTIONS = 64
+NOT_ACCEPTED_SECONDS = 0.1  # the peer stays in the backlog, so asking again at once would be a busy loop
 _BACKLOG = 16
+_PASSING = frozenset({errno.ECONNABORTED, errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 
 
 class Listener:
@@ -40,7 +43,7 @@ class Listener:
         self._pairing = pairing
         self._host_port = host_port
         self._agent_port = agent_port
-        self._open = trio.CapacityLimiter(MAX_CONNECTIONS)
+        self._places = trio.Semaphore(MAX_CONNECTIONS)
 
     async def run(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Accept until cancelled."""
@@ -52,17 +55,20 @@ class Listener:
             task_status.started()
             async with trio.open_nursery() as nursery:
                 while True:
-                    peer, _ = await listening.accept()
+                    await self._places.acquire()  # before a descriptor is taken: those who come too many wait in the backlog
+                    peer = await _accept(listening)
                     nursery.start_soon(self._admit, socket.socket(fileno=peer.detach()))
 
     async def _admit(self, sock: socket.socket) -> None:
-        async with self._open:
+        try:
             _, uid, _ = struct.unpack("3i", sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
             if uid != os.getuid():
                 log.trouble("host.foreign_uid")
                 sock.close()
                 return
             await self.serve(sock, is_trusted=False)
+        finally:
+            self._places.release()
 
     async def serve(self, sock: socket.socket, *, is_trusted: bool) -> None:
         """Read the hello of one channel and hand it to its port; the channel is closed when this returns."""
@@ -88,6 +94,19 @@ class Listener:
         if hello.role != "agent" and not is_trusted and not hmac.compare_digest((hello.pairing or "").encode(), self._pairing.encode()):
             return Code.CAPABILITY_DENIED
         return None
+
+
+async def _accept(listening: trio.socket.SocketType) -> trio.socket.SocketType:
+    while True:
+        try:
+            peer, _ = await listening.accept()
+        except OSError as error:
+            if error.errno not in _PASSING:
+                raise
+            log.trouble("host.not_accepted", reason=errno.errorcode[error.errno])
+            await trio.sleep(NOT_ACCEPTED_SECONDS)
+        else:
+            return peer
 
 
 async def _read_hello(channel: Channel) -> HostHello | None:

@@ -1,12 +1,19 @@
-"""Records as hosts see them: the summaries of kernel.protocol.host. Reads only; nothing is decided here."""
+"""Records as hosts see them: the summaries of kernel.protocol.host. Reads only; nothing is decided here.
+
+Rules:
+1. Whatever is listed fits a frame: a list is cut at PAGE_BYTES (`fitting`), and whoever asked gets the rest by paging.
+2. A message that is not plain text says so in words; its body is not executed and not drawn.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any
 
-from kernel.core.machines import OutboxState
+import cbor2
+
+from kernel.core.machines import CALL_OPEN, OutboxState
 from kernel.core.manifest import Manifest
 from kernel.core.records import Instance, OutboxRow, Source, TimelineMessage, ToolCall, decode_body
 from kernel.core.runtime import SCOPE as RUNTIME_SCOPE
@@ -17,11 +24,50 @@ from lineup_sdk.protocol.messages import JsonObject
 
 SNAPSHOT_CALLS = 50
 SNAPSHOT_MESSAGES = 50
+PAGE_BYTES = 256 * 1024  # of one list; a frame holds a few of them
+_SUMMARY_BYTES = 8 * 1024  # more than any summary but a message's and the list of apps
+_UTF8_BYTES = 4  # of one code point, at most
 
 
 def time_text(at: datetime) -> str:
     """RFC 3339 in UTC with milliseconds."""
     return at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def fitting(summaries: Iterable[JsonObject]) -> list[JsonObject]:
+    """The first of these that go into one list of a frame together, at least one: the greatest summary is below PAGE_BYTES."""
+    kept: list[JsonObject] = []
+    size = 0
+    for summary in summaries:
+        size += len(cbor2.dumps(summary))
+        if kept and size > PAGE_BYTES:
+            break
+        kept.append(summary)
+    return kept
+
+
+def deltas(changes: Sequence[JsonObject]) -> list[list[JsonObject]]:
+    """The changes of one pass in as many frames as they need, in order. Weighed, not measured: this runs at every commit."""
+    frames: list[list[JsonObject]] = [[]]
+    size = 0
+    for change in changes:
+        weight = _weight(change["kind"], change["value"])
+        if frames[-1] and size + weight > 2 * PAGE_BYTES:
+            frames.append([])
+            size = 0
+        size += weight
+        frames[-1].append(change)
+    return frames
+
+
+def _weight(kind: str, value: Any) -> int:
+    match kind:
+        case "message":
+            return _UTF8_BYTES * len(value["text"]) + _SUMMARY_BYTES
+        case "apps":
+            return PAGE_BYTES
+        case _:
+            return _SUMMARY_BYTES
 
 
 def _without_nulls(summary: dict[str, Any]) -> JsonObject:
@@ -53,15 +99,15 @@ def call_summary(view: StoreView, call: ToolCall) -> JsonObject:
 
 
 def call_whole(view: StoreView, call: ToolCall) -> JsonObject:
-    """A call with its bodies and its outbox rows."""
-    rows = view.outbox_rows_of_call(call.number)
+    """A call with its bodies and its newest outbox rows."""
+    rows = fitting(_row_summary(row) for row in reversed(view.outbox_rows_of_call(call.number)))
     return _without_nulls(
         call_summary(view, call)
         | {
             "inventory_revision": call.inventory_revision or None,
             "input": decode_body(call.input_cbor),
             "result": decode_body(call.result_cbor) if call.result_cbor else None,
-            "outbox": [_row_summary(row) for row in rows],
+            "outbox": rows[::-1],
         }
     )
 
@@ -95,7 +141,7 @@ def instance_summary(view: StoreView, instance: Instance) -> JsonObject:
 
 
 def message_summary(message: TimelineMessage, outbox_state: OutboxState | None) -> JsonObject:
-    """MessageSummary. A message that is not plain text says so in words; its body is not executed and not drawn."""
+    """MessageSummary."""
     body = decode_body(message.body_cbor)
     is_out = message.author is Source.PERSON
     return {
@@ -140,14 +186,15 @@ def app_summaries(view: StoreView) -> list[JsonObject]:
 
 def snapshot(view: StoreView, agent: JsonObject) -> JsonObject:
     """All there is to draw, within windows."""
-    calls: Sequence[ToolCall] = view.calls(limit=SNAPSHOT_CALLS)
-    known = {call.number for call in calls}
-    waiting = [call for call in view.calls(state="open", limit=SNAPSHOT_CALLS) if call.number not in known]
+    waiting = view.calls(state="open", limit=SNAPSHOT_CALLS)
+    ended = [call for call in view.calls(limit=SNAPSHOT_CALLS) if call.status not in CALL_OPEN]
+    calls = fitting(call_summary(view, call) for call in (*waiting, *ended))
+    messages = fitting(message_summary(*entry) for entry in reversed(view.messages(limit=SNAPSHOT_MESSAGES)))
     return {
-        "calls": [call_summary(view, call) for call in sorted((*calls, *waiting), key=lambda call: call.number)],
+        "calls": sorted(calls, key=lambda call: int(call["number"])),
         "instances": [instance_summary(view, instance) for instance in view.current_instances()],
         "focus": list(view.focus().instance_ids),
-        "messages": [message_summary(message, state) for message, state in view.messages(limit=SNAPSHOT_MESSAGES)],
+        "messages": messages[::-1],
         "apps": app_summaries(view),
         "revision": view.inventory.revision,
         "agent": agent,

@@ -34,8 +34,8 @@ def _calls_list(facts: Facts, query: h.CallsList) -> JsonObject:
     if query.state is not None and query.state not in _STATES:
         raise Rejected(Code.CALL_NOT_FOUND, Detail(pointer="/state", expected="open, ended or a call status"))
     calls = facts.view.calls(state=query.state, before=query.before, limit=query.limit + 1)
-    page = calls[: query.limit]
-    return {"calls": [projection.call_summary(facts.view, call) for call in page], "more": len(calls) > len(page)}
+    page = projection.fitting(projection.call_summary(facts.view, call) for call in calls[: query.limit])
+    return {"calls": page, "more": len(calls) > len(page)}
 
 
 def _calls_show(facts: Facts, query: h.CallsShow) -> JsonObject:
@@ -64,8 +64,8 @@ def _apps_list(facts: Facts, query: h.AppsList) -> JsonObject:
 
 def _messages_list(facts: Facts, query: h.MessagesList) -> JsonObject:
     found = facts.view.messages(before=query.before, limit=query.limit + 1)
-    page = found[-query.limit :]
-    return {"messages": [projection.message_summary(*entry) for entry in page], "more": len(found) > len(page)}
+    page = projection.fitting(projection.message_summary(*entry) for entry in reversed(found[-query.limit :]))
+    return {"messages": page[::-1], "more": len(found) > len(page)}
 
 
 def _logs_read(facts: Facts, query: h.LogsRead) -> JsonObject:

@@ -199,9 +199,10 @@ class Supervisor:
             while worker.pongs < n:
                 await trio.sleep(LOOK_SECONDS)
                 used = _cpu_seconds(life.process.pid)
-                if used > seen:
-                    seen, silent_since = used, time.monotonic()
-                is_silent = time.monotonic() - silent_since >= SILENCE_SECONDS
+                now = time.monotonic()
+                if used > seen or now < worker.held_until + LOOK_SECONDS:  # what is not read cannot be heard
+                    seen, silent_since = used, now
+                is_silent = now - silent_since >= SILENCE_SECONDS
                 if worker.pongs < n and (is_silent or used - began >= CPU_SECONDS):
                     log.trouble("worker.watchdog", instance_id=life.instance_id, reason="silent" if is_silent else "cpu")
                     life.process.kill()

@@ -4,7 +4,7 @@ Use: ports call `post`; `run` is one task for the kernel's life. Nothing here wa
 in the queue for the commit that this pass of the event loop shares.
 Rules:
 1. One command, one turn. The first command of a pass commits at once; all others of that pass share the next commit, so a lone
-   call waits for nobody and a crowd pays for one fsync.
+   call waits for nobody and a crowd pays for one fsync. A turn that may wait shares whatever commit comes next.
 2. Effects, replies and view changes leave only after the commit, in the order of the turns; channels are flushed once at the end.
 3. A refused turn leaves its audit row and nothing else.
 4. A commit that fails is undecided: StorageFailed goes up, nothing is answered, the kernel stops and rereads at its next start.
@@ -29,6 +29,7 @@ from kernel.refusals import WINDOW_MS, Refusals
 from lineup_sdk.protocol.codes import Code
 
 MAX_BATCH = 256
+MAX_WAIT_SECONDS = 0.005  # how long a turn that may wait does so for the commit of another
 
 KERNEL = Origin(speaker=Speaker.KERNEL)
 
@@ -57,6 +58,7 @@ class Turn:
     command: object
     origin: Origin
     cause: int | None = None
+    may_wait: bool = False  # nobody waits for it: it comes in its order, but makes no commit of its own for MAX_WAIT_SECONDS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,6 +84,17 @@ class Handlers:
     flush: Callable[[], None]
 
 
+class PassCount(trio.abc.Instrument):
+    """Counts the passes of the event loop: cheaper than a task that wakes in every pass to see that it is a new one."""
+
+    def __init__(self) -> None:
+        self.number = 0
+
+    def after_io_wait(self, timeout: float) -> None:
+        """A pass begins."""
+        self.number += 1
+
+
 class Turns:
     """See the head of the file."""
 
@@ -92,8 +105,10 @@ class Turns:
         self._refusals = Refusals()
         self._queue: deque[Turn] = deque()
         self._is_draining = False
-        self._has_committed_this_pass = False
+        self._pass = PassCount()
+        self._committed_in_pass = -1
         self._next_pass = trio.Event()
+        self._has_waiting = trio.Event()
         self._deadline_ms: int | None = None
         self._deadline_moved = trio.Event()
 
@@ -102,30 +117,39 @@ class Turns:
         self._queue.extend(turns)
         if self._is_draining:
             return
-        if self._has_committed_this_pass:
+        if all(turn.may_wait for turn in turns):
+            self._has_waiting.set()
+            return
+        if self._committed_in_pass == self._pass.number:
             self._next_pass.set()
             return
-        self._has_committed_this_pass = True
-        self._next_pass.set()
         self._drain()
 
     async def run(self) -> None:
         """Commit what waits, pass by pass, and wake the kernel at its deadlines."""
+        trio.lowlevel.add_instrument(self._pass)
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._run_passes)
+            nursery.start_soon(self._run_waiting)
             nursery.start_soon(self._run_deadlines)
 
     async def _run_passes(self) -> None:
         while True:
             await self._next_pass.wait()
             self._next_pass = trio.Event()
-            self._has_committed_this_pass = False
             if self._queue:
-                self._has_committed_this_pass = True
-                self._next_pass.set()
+                self._drain()
+
+    async def _run_waiting(self) -> None:
+        while True:
+            await self._has_waiting.wait()
+            self._has_waiting = trio.Event()
+            await trio.sleep(MAX_WAIT_SECONDS)
+            if self._queue:
                 self._drain()
 
     def _drain(self) -> None:
+        self._committed_in_pass = self._pass.number
         self._is_draining = True
         while self._queue:
             batch = [self._queue.popleft() for _ in range(min(len(self._queue), MAX_BATCH))]

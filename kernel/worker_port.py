@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 
 import trio
 
+from kernel import log
 from kernel.budget import YIELD_SECONDS, Budget
 from kernel.core.decision import Detail, Origin, SendToWorker, Speaker, View
 from kernel.core.events import DeniedRequest
@@ -37,7 +38,9 @@ class Worker:
     origin: Origin
     channel: Channel
     budget: Budget
+    pings: int = 0  # the n of the newest ping
     pongs: int = 0  # the n of the newest pong
+    held_until: float = 0.0  # over its budget, it is not read before this monotonic time
     frames_in: int = 0
     is_violation: bool = False
     is_dirty: bool = False
@@ -118,6 +121,7 @@ class WorkerPort:
                 bodies = await worker.channel.receive_bodies()
                 wait_seconds = await self._take(worker, bodies)
                 if wait_seconds:
+                    worker.held_until = time.monotonic() + wait_seconds
                     await trio.sleep(wait_seconds)  # the budget's back-pressure: a worker is slowed, not refused
         except (ProtocolViolation, ChannelOverflow):
             worker.is_violation = True
@@ -154,7 +158,8 @@ class WorkerPort:
         if message is None:
             return [Turn(command=DeniedRequest(), origin=self._origin(worker, request_id))]
         if isinstance(message, Pong):
-            worker.pongs = max(worker.pongs, message.n)
+            if message.n <= worker.pings:  # one that was not asked for yet answers nothing
+                worker.pongs = max(worker.pongs, message.n)
             return []
         if isinstance(message, LogWrite):
             self._rings.write(worker.origin.instance_id, message.stream, message.text)
@@ -195,6 +200,7 @@ class WorkerPort:
 
     def ping(self, worker: Worker, n: int) -> None:
         """Ask whether the worker's event loop turns."""
+        worker.pings = n
         self._put(worker, Ping(n=n))
         self.flush()
 
@@ -217,6 +223,10 @@ class WorkerPort:
         try:
             worker.channel.send(to_frame(message))
         except (ChannelClosed, ChannelOverflow):
+            worker.channel.close()
+            return
+        except ProtocolViolation:  # our own frame is too big for the wire; never the end of the kernel
+            log.trouble("worker.frame_too_big", instance_id=worker.origin.instance_id)
             worker.channel.close()
             return
         if not worker.is_dirty:

@@ -57,7 +57,7 @@ def renamed(scope: str, new_scope: str) -> Manifest:
     return parse_manifest(json.loads(json.dumps(_APPS[scope]).replace(f'"{scope}', f'"{new_scope}')))
 
 
-MANIFESTS: Mapping[str, Manifest] = {"runtime": RUNTIME} | {scope: manifest_of(scope) for scope in _APPS}
+MANIFESTS: dict[str, Manifest] = {"runtime": RUNTIME} | {scope: manifest_of(scope) for scope in _APPS}
 
 
 # ------------------------------------------------------------------------------------ the View
@@ -85,12 +85,13 @@ class DictView:
         self.conversation_id = CONVERSATION
         self.tables: dict[type, dict[object, Any]] = {kind: {} for kind in (*_KEYS, FocusStack, Door)}
         self.audit: list[AuditEntry] = []
+        self._descriptors: dict[str, ToolDescriptor] = {}
         self.reopen(manifests)
 
     def reopen(self, manifests: Mapping[str, Manifest]) -> None:
         """What a start makes of what is stored."""
         self.manifests = manifests
-        self._descriptors = {tool.digest: tool for manifest in manifests.values() for tool in manifest.tools}
+        self._descriptors |= {tool.digest: tool for manifest in manifests.values() for tool in manifest.tools}  # kept for ever
         self._publish()
 
     def copy(self) -> DictView:
@@ -202,7 +203,8 @@ class DictView:
         return sorted((one for one in self._all(Instance) if one.state not in INSTANCE_FINAL), key=lambda one: one.number)
 
     def focus(self) -> FocusStack:
-        return self.tables[FocusStack].get(None, FocusStack(instance_ids=()))
+        stack: FocusStack = self.tables[FocusStack].get(None, FocusStack(instance_ids=()))
+        return stack
 
     def open_session(self, app_scope: str) -> AppSession | None:
         found = [one for one in self._all(AppSession) if one.app_scope == app_scope and one.closed_at is None]

@@ -19,7 +19,7 @@ from dataclasses import replace
 from typing import Any
 
 from kernel.core import events
-from kernel.core.decision import Origin, SendToWorker, StartWorker
+from kernel.core.decision import KillWorker, Origin, SendToWorker, StartWorker, StopWorker
 from kernel.core.machines import CALL_OPEN, CallStatus, InboxState, InstanceState
 from kernel.core.records import (
     AppSession,
@@ -206,7 +206,8 @@ def _envelope_command(world: World, what: str, fields: JsonObject) -> object:
     match what:
         case "tool.call":
             revision = fields.pop("revision", world.view.inventory.revision)
-            return a.ToolInvoke(envelope=outer, inventory_revision=revision, **{"input": {}} | fields)
+            fields.setdefault("input", {})
+            return a.ToolInvoke(envelope=outer, inventory_revision=revision, **fields)
         case "tool.cancel":
             return a.ToolCancelAsked(envelope=outer, call_id=fields["call_id"])
         case "outbox.acknowledge":
@@ -241,8 +242,7 @@ def seen(world: World, outcome: Outcome) -> JsonObject:
             f"{_app(world, effect.instance_id)} {effect.message.TYPE}" for effect in outcome.effects if isinstance(effect, SendToWorker)
         ],
         "processes": [
-            f"{verb} {_app(world, effect.instance_id)}{_delay(effect)}"
-            for verb, effect in zip(outcome.processes, [e for e in outcome.effects if _is_process(e)], strict=True)
+            _process_words(world, effect) for effect in outcome.effects if isinstance(effect, KillWorker | StartWorker | StopWorker)
         ],
         "calls": {call.call_id: call.status.value for call in world.rows(ToolCall)},
         "instances": {one.app_scope: one.state.value for one in world.rows(Instance)},
@@ -268,9 +268,7 @@ def _app(world: World, instance_id: str) -> str:
     return world.instance(instance_id).app_scope
 
 
-def _is_process(effect: object) -> bool:
-    return type(effect).__name__ in {"KillWorker", "StartWorker", "StopWorker"}
-
-
-def _delay(effect: object) -> str:
-    return f" after {effect.delay_ms} ms" if isinstance(effect, StartWorker) and effect.delay_ms else ""
+def _process_words(world: World, effect: KillWorker | StartWorker | StopWorker) -> str:
+    verb = type(effect).__name__.removesuffix("Worker").lower()
+    delay = f" after {effect.delay_ms} ms" if isinstance(effect, StartWorker) and effect.delay_ms else ""
+    return f"{verb} {_app(world, effect.instance_id)}{delay}"

@@ -77,6 +77,10 @@ def test_the_person_talks_to_the_agent_that_attached_last_and_each_keeps_its_own
     world.say(PERSON, h.MessageSend(text="to the agent"))
     world.say(DEMO, AgentAttached())
     world.say(PERSON, h.MessageSend(text="to the demo"))
-    messages = [(row.destination, decode_body(row.envelope_cbor)["payload"]["text"]) for row in world.rows(OutboxRow) if row.kind is OutboxKind.MESSAGE]
+    messages = [
+        (row.destination, decode_body(row.envelope_cbor)["payload"]["text"])
+        for row in world.rows(OutboxRow)
+        if row.kind is OutboxKind.MESSAGE
+    ]
     assert messages == [(Source.AGENT, "to the agent"), (Source.DEMO, "to the demo")]
     assert world.rows(Door) == [Door(destination=Source.DEMO)]

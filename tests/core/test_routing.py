@@ -36,7 +36,9 @@ REFUSED: list[tuple[Code, str, dict[str, Any]]] = [
 @pytest.mark.clause("6.3")
 @pytest.mark.invariant("13")
 @pytest.mark.parametrize(("code", "tool_id", "more"), REFUSED)
-def test_a_refused_call_leaves_one_call_row_one_audit_row_one_outbox_row_and_its_keys(code: Code, tool_id: str, more: dict[str, Any]) -> None:
+def test_a_refused_call_leaves_one_call_row_one_audit_row_one_outbox_row_and_its_keys(
+    code: Code, tool_id: str, more: dict[str, Any]
+) -> None:
     world = world_of({"instances": [{"app": "notes", "state": "foreground"}], "focus": ["notes"]})
     tool_id = more.pop("tool", tool_id)
     before = world.view.copy()

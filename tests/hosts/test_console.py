@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
@@ -117,6 +117,7 @@ def test_text_of_apps_and_agent_cannot_steer_the_terminal_or_forge_markup() -> N
         assert "[bold red]You[/]" in shown
 
 
+@settings(deadline=None)  # the machine may be busy; nothing here is about time
 @given(st.text(), st.sampled_from(SIZES))
 def test_no_text_breaks_the_frame(text: str, size: tuple[int, int]) -> None:
     state = console()
@@ -252,6 +253,7 @@ def test_a_lone_escape_is_a_key_only_when_nothing_follows() -> None:
     assert reader.feed(b"\x1b") + reader.feed(b"[A") == [Named("up")]
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=200))
 def test_no_bytes_confuse_the_key_reader(data: bytes) -> None:
     reader = KeyReader()

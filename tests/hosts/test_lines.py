@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import trio
 import trio.testing
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hosts.lines import LineReader, LinesClosed, LineTooLong, LineWriter
@@ -116,6 +116,7 @@ def test_what_is_no_json_is_told_apart_from_refused_json(text: str) -> None:
         read_json(text)
 
 
+@settings(deadline=None)
 @given(st.text())
 def test_written_json_is_one_ascii_line(text: str) -> None:
     line = write_json({"text": text})
@@ -142,6 +143,7 @@ def test_what_could_steer_or_hide_is_made_visible(text: str, shown: str) -> None
     assert visible(text) == shown
 
 
+@settings(deadline=None)
 @given(st.text())
 def test_no_text_brings_a_control_character_through(text: str) -> None:
     assert not any(character < " " or "\x7f" <= character <= "\x9f" for character in visible(text))

@@ -18,7 +18,7 @@ from lineup_sdk.channel import Channel, ChannelClosed
 from lineup_sdk.protocol.limits import WIRE_VERSION
 from lineup_sdk.protocol.messages import JsonObject, Message, to_frame
 
-SECONDS = 60.0
+SECONDS = 20.0
 NOW = "2026-11-30T12:00:00Z"
 OPEN = ("received", "routing", "waiting_for_app", "running")
 
@@ -43,23 +43,33 @@ class Peer:
         self.frames: list[JsonObject] = []
         self.is_closed = False
         self._changed = trio.Event()
+        self._reading = trio.CancelScope()
 
     async def run(self) -> None:
         """Read until the channel ends."""
         try:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(self.channel.run_flusher)
-                while True:
-                    for frame in await self.channel.receive():
-                        self.frames.append(frame)
-                        self.take(frame)
-                    self._note()
+                with self._reading:
+                    await self._read()
+                await trio.sleep_forever()
         except* ChannelClosed:
             pass
         finally:
             self.channel.close()
             self.is_closed = True
             self._note()
+
+    async def _read(self) -> None:
+        while True:
+            for frame in await self.channel.receive():
+                self.frames.append(frame)
+                self.take(frame)
+            self._note()
+
+    def stop_reading(self) -> None:
+        """From now on leave everything where it is."""
+        self._reading.cancel()
 
     def take(self, frame: JsonObject) -> None:
         """Understand one frame."""

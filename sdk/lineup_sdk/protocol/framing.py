@@ -11,7 +11,7 @@ Rules:
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from io import BytesIO
 from math import isfinite
 from typing import Any, NoReturn
@@ -73,36 +73,42 @@ def check_value(value: object, *, max_depth: int = MAX_DEPTH, allow_bytes: bool 
 
     Raises: ProtocolViolation.
     """
-    stack: list[tuple[Any, int]] = [(value, 1)]
-    while stack:
-        item, depth = stack.pop()
-        kind = type(item)
-        if kind is dict or kind is list:
-            if depth > max_depth:
-                raise ProtocolViolation("depth")
-            if kind is dict:
-                for key in item:
-                    _check_key(key)
-                item = item.values()
-            stack.extend((member, depth + 1) for member in item)
-        elif kind in _SCALARS:
-            _SCALARS[kind](item)
-        elif not (allow_bytes and kind is bytes):
-            raise ProtocolViolation("value_kind")
+    level: list[Any] = [value]
+    depth = 0
+    while level:
+        depth += 1
+        below: list[Any] = []
+        for item in level:
+            kind = type(item)
+            if kind is str:  # first and in line: most of what travels is text
+                if not item.isascii():
+                    _check_text(item)
+            elif kind is dict or kind is list:
+                if depth > max_depth:
+                    raise ProtocolViolation("depth")
+                below.extend(_members(item) if kind is dict else item)
+            elif kind in _SCALARS:
+                _SCALARS[kind](item)
+            elif not (allow_bytes and kind is bytes):
+                raise ProtocolViolation("value_kind")
+        level = below
 
 
-def _check_key(key: Any) -> None:
-    if type(key) is not str:
-        raise ProtocolViolation("key")
-    _check_text(key)
+def _members(item: dict[Any, Any]) -> Iterable[Any]:
+    """The values of a map whose keys are sound."""
+    for key in item:
+        if type(key) is not str:
+            raise ProtocolViolation("key")
+        if not key.isascii():
+            _check_text(key)
+    return item.values()
 
 
 def _check_text(text: str) -> None:
-    if not text.isascii():
-        try:
-            text.encode()
-        except UnicodeEncodeError as error:
-            raise ProtocolViolation("lone_surrogate") from error
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise ProtocolViolation("lone_surrogate") from error
 
 
 def _check_integer(number: int) -> None:
@@ -120,7 +126,6 @@ def _accept(_: object) -> None:
 
 
 _SCALARS: dict[type, Callable[[Any], None]] = {
-    str: _check_text,
     int: _check_integer,
     float: _check_float,
     bool: _accept,

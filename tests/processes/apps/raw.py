@@ -84,6 +84,9 @@ class RawApp:
 
     async def _go(self, message: Frame) -> None:
         await self.ask({"type": "inbox.acknowledge", "message_id": message["message_id"]})
+        if "burst" in message["body"]:
+            self._burst(message["body"]["burst"], message["body"]["call_id"])
+            return
         for call_id in list(self._held):
             await self._finish(call_id, {"json": self._held.pop(call_id)})
 
@@ -122,12 +125,15 @@ class RawApp:
 
     def _burst(self, order: Frame, call_id: str) -> None:
         frame = {key: call_id if value == "THIS" else value for key, value in order["frame"].items()}
+        if "pad" in order:
+            frame["data"] = {"pad": "x" * order["pad"]}
         for _ in range(order["count"]):
             self.put(frame, has_id=order["has_id"])
 
     def _deafen(self, count: int) -> None:
-        """Ask much and read nothing."""
+        """Ask for 30 KB many times and read nothing of it."""
         self._is_deaf = True
+        self.put({"type": "state.save", "state": {"pad": "x" * 30_000}}, has_id=True)
         for _ in range(count):
             self.put({"type": "state.load"}, has_id=True)
 
