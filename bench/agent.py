@@ -5,7 +5,8 @@
 Rules:
 1. A call ends, for the clock, when its tool.result is in hand; each result row is acknowledged at once, as SPEC 11.3 asks.
 2. Nothing is spared that a real Agent needs: strict decoding, the revision of the inventory, ids that never repeat.
-3. Calls take the tools in turn, so the load spreads over as many workers as there are tools.
+3. `"tools": N` in a line spreads its calls over the first N tools, each an App of its own and so a worker of its own; `launch` makes the
+   first call of each tool, with a pause before it in which the kernel fills up its spares.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from lineup_sdk.protocol.messages import to_frame
 
 ARGUMENTS = {"a": 1, "b": 2, "mode": "fast", "note": "hello world, small note"}
 CALL_SECONDS = 30
+LAUNCH_PAUSE_SECONDS = 0.3
 
 
 class Answer:
@@ -44,7 +46,8 @@ class Agent:
 
     def __init__(self, channel: Channel, tools: list[str]) -> None:
         self._channel = channel
-        self._tools = cycle(tools)
+        self._tools = tools
+        self._next_tool = cycle(tools[:1])
         self._waiting: dict[str, Answer] = {}
         self._numbers = count(1)
         self._prefix = os.urandom(6).hex()
@@ -87,6 +90,19 @@ class Agent:
             answer.is_here.set()
         self._channel.send(to_frame(OutboxAcknowledge(message_id=envelope["message_id"])))
 
+    def spread(self, tools: int) -> None:
+        """Take the first tools in turn from now on."""
+        self._next_tool = cycle(self._tools[:tools])
+
+    async def launch(self) -> list[int]:
+        """Call every tool once, with pauses."""
+        self.spread(len(self._tools))
+        micros: list[int] = []
+        for _ in self._tools:
+            await trio.sleep(LAUNCH_PAUSE_SECONDS)
+            micros.append(await self.call())
+        return micros
+
     async def call(self) -> int:
         """Make one call and return its microseconds."""
         name = f"{self._prefix}-{next(self._numbers)}"
@@ -97,7 +113,7 @@ class Agent:
             "message_id": f"m-{name}",
             "conversation_id": self._conversation_id,
             "created_at": datetime.now(UTC).isoformat(timespec="milliseconds"),
-            "payload": {"call_id": name, "tool_id": next(self._tools), "inventory_revision": self._revision, "input": ARGUMENTS},
+            "payload": {"call_id": name, "tool_id": next(self._next_tool), "inventory_revision": self._revision, "input": ARGUMENTS},
         }
         self._channel.send(to_frame(EnvelopeSubmit(envelope=envelope)))
         self._channel.flush()
@@ -113,7 +129,10 @@ async def run(agent: Agent, order: dict[str, Any]) -> dict[str, Any]:
     """Carry out one line."""
     micros: list[int] = []
     began = time.perf_counter()
-    if order["do"] == "sequential":
+    agent.spread(order["tools"])
+    if order["do"] == "launch":
+        micros = await agent.launch()
+    elif order["do"] == "sequential":
         micros = [await agent.call() for _ in range(order["count"])]
     else:
 

@@ -46,10 +46,10 @@ class LineProcess:
                 process.kill()
                 process.wait()
 
-    def measure(self, do: str, count: int, width: int = 1) -> Sample:
-        """Have one line carried out."""
+    def measure(self, do: str, count: int, *, width: int = 1, tools: int = 1) -> Sample:
+        """Have one line carried out: do = sequential | concurrent | launch."""
         assert self._process.stdin is not None
-        self._process.stdin.write(json.dumps({"do": do, "count": count, "width": width}) + "\n")
+        self._process.stdin.write(json.dumps({"do": do, "count": count, "width": width, "tools": tools}) + "\n")
         self._process.stdin.flush()
         answer = self._read()
         return Sample(answer["micros"], answer["seconds"])

@@ -81,8 +81,14 @@ def _join_door(nursery: trio.Nursery, launcher: Launcher, agent: subprocess.Pope
     """Put a door between the Agent's pipes and the kernel; returns the reader of its claims."""
     to_agent = LineWriter(_fd(agent.stdin))
     door = Door(launcher, LineReader(_fd(agent.stdout), MAX_LINE_BYTES), to_agent, to_agent, stamps(), is_demo=True)
-    nursery.start_soon(door.run)
+    nursery.start_soon(_run_door, door, agent)
     return LineReader(_fd(agent.stderr), MAX_LINE_BYTES)
+
+
+async def _run_door(door: Door, agent: subprocess.Popen[bytes]) -> None:
+    await door.run()
+    if agent.stdin is not None:
+        agent.stdin.close()  # the Agent reads to the end and leaves
 
 
 def _fd(stream: IO[bytes] | None) -> int:

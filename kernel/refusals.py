@@ -45,6 +45,10 @@ class Refusals:
         window.count += 1
         return Verdict(is_audited=False, is_violation=window.count >= MAX_IN_WINDOW)
 
+    def next_due_ms(self) -> int | None:
+        """When the oldest window is over; None while there is none."""
+        return min((window.began_ms + WINDOW_MS for window in self._windows.values()), default=None)
+
     def due(self, now_ms: int) -> list[tuple[Code, int]]:
         """Take the windows that are over; each with more than its first refusal gives one counted row."""
         over = [key for key, window in self._windows.items() if now_ms - window.began_ms >= WINDOW_MS]

@@ -79,7 +79,8 @@ CREATE TABLE instance (
   act_ms INTEGER NOT NULL,
   close_reason TEXT,
   stopped_at INTEGER,
-  error TEXT
+  error TEXT,
+  is_ending INTEGER NOT NULL CHECK (is_ending IN (0, 1))
 ) STRICT;
 CREATE INDEX instance_current ON instance (app_scope, number)
   WHERE state IN ('starting', 'foreground', 'background', 'suspended', 'stopping');
@@ -135,6 +136,7 @@ CREATE TABLE outbox_row (
   created_at INTEGER NOT NULL,
   call_number INTEGER,
   state TEXT NOT NULL CHECK (state IN ('pending', 'acknowledged', 'refused')),
+  refused_code TEXT,
   CHECK (kind <> 'final' OR call_number IS NOT NULL)
 ) STRICT;
 CREATE UNIQUE INDEX outbox_row_final ON outbox_row (call_number) WHERE kind = 'final';
@@ -152,8 +154,10 @@ CREATE TABLE timeline_message (
   body_cbor BLOB NOT NULL,
   created_at INTEGER NOT NULL,
   app_session_id TEXT,
+  is_folded INTEGER NOT NULL CHECK (is_folded IN (0, 1)),
   UNIQUE (message_id, conversation_id)
 ) STRICT;
+CREATE INDEX timeline_message_of_session ON timeline_message (app_session_id, number) WHERE app_session_id IS NOT NULL;
 
 -- Every id that was used, for ever: it stays when the rows above lose their bodies.
 CREATE TABLE used_key (

@@ -130,12 +130,12 @@ def read_tool_call(row: Row) -> ToolCall:
 # --------------------------------------------------------------------------------- instances, focus, sessions, state
 
 _PUT_INSTANCE = """
-INSERT INTO instance VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)
+INSERT INTO instance VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)
 ON CONFLICT (number) DO UPDATE SET
   app_version = excluded.app_version, bundle_digest = excluded.bundle_digest, state = excluded.state, life = excluded.life,
   tools_subscribed = excluded.tools_subscribed, inbox_subscribed = excluded.inbox_subscribed, crash_boot_id = excluded.crash_boot_id,
   crashes_ms = excluded.crashes_ms, act_boot_id = excluded.act_boot_id, act_ms = excluded.act_ms, close_reason = excluded.close_reason,
-  stopped_at = excluded.stopped_at, error = excluded.error
+  stopped_at = excluded.stopped_at, error = excluded.error, is_ending = excluded.is_ending
 """
 
 
@@ -149,7 +149,7 @@ def _instance_values(i: Instance) -> Values:
     identity = (i.number, i.instance_id, i.app_scope, i.app_version, i.bundle_digest, i.conversation_id, i.app_session_id)
     life = (i.state, i.life, i.parent_instance_id, i.tools_subscribed, i.inbox_subscribed)
     clocks = (i.crash_boot_id, json.dumps(i.crashes_ms), i.act_boot_id, i.act_ms)
-    return (*identity, time_value(i.started_at), *life, *clocks, i.close_reason, _opt_time_value(i.stopped_at), i.error)
+    return (*identity, time_value(i.started_at), *life, *clocks, i.close_reason, _opt_time_value(i.stopped_at), i.error, i.is_ending)
 
 
 def read_instance(row: Row) -> Instance:
@@ -175,6 +175,7 @@ def read_instance(row: Row) -> Instance:
         close_reason=row[17],
         stopped_at=_read_opt_time(row[18]),
         error=_read_code(row[19]),
+        is_ending=bool(row[20]),
     )
 
 
@@ -259,12 +260,15 @@ def read_inbox_row(row: Row) -> InboxRow:
     )
 
 
-_PUT_OUTBOX_ROW = "INSERT INTO outbox_row VALUES (?,?,?,?,?,?,?,?,?) ON CONFLICT (number) DO UPDATE SET state = excluded.state"
+_PUT_OUTBOX_ROW = """
+INSERT INTO outbox_row VALUES (?,?,?,?,?,?,?,?,?,?)
+ON CONFLICT (number) DO UPDATE SET state = excluded.state, refused_code = excluded.refused_code
+"""
 
 
 def _outbox_row_values(r: OutboxRow) -> Values:
     identity = (r.number, r.message_id, r.destination, r.conversation_id, r.kind)
-    return (*identity, r.envelope_cbor, time_value(r.created_at), r.call_number, r.state)
+    return (*identity, r.envelope_cbor, time_value(r.created_at), r.call_number, r.state, r.refused_code)
 
 
 def read_outbox_row(row: Row) -> OutboxRow:
@@ -279,15 +283,18 @@ def read_outbox_row(row: Row) -> OutboxRow:
         created_at=read_time(row[6]),
         call_number=row[7],
         state=OutboxState(row[8]),
+        refused_code=row[9],
     )
 
 
-_PUT_TIMELINE_MESSAGE = "INSERT INTO timeline_message VALUES (?,?,?,?,?,?,?,?)"
+_PUT_TIMELINE_MESSAGE = """
+INSERT INTO timeline_message VALUES (?,?,?,?,?,?,?,?,?) ON CONFLICT (number) DO UPDATE SET is_folded = excluded.is_folded
+"""
 
 
 def _timeline_message_values(m: TimelineMessage) -> Values:
     identity = (m.number, m.message_id, m.conversation_id, m.author, m.type)
-    return (*identity, m.body_cbor, time_value(m.created_at), m.app_session_id)
+    return (*identity, m.body_cbor, time_value(m.created_at), m.app_session_id, m.is_folded)
 
 
 def read_timeline_message(row: Row) -> TimelineMessage:
@@ -301,6 +308,7 @@ def read_timeline_message(row: Row) -> TimelineMessage:
         body_cbor=row[5],
         created_at=read_time(row[6]),
         app_session_id=row[7],
+        is_folded=bool(row[8]),
     )
 
 

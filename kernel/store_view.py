@@ -13,7 +13,7 @@ from typing import Any
 
 from kernel.core.decision import KernelBug
 from kernel.core.inventory import Enablement, Inventory
-from kernel.core.machines import CallStatus, OutboxState
+from kernel.core.machines import CallStatus, InstanceState, OutboxState
 from kernel.core.manifest import Handling, Hints, Manifest, ToolDescriptor
 from kernel.core.manifest_form import ToolForm
 from kernel.core.records import (
@@ -169,8 +169,9 @@ class StoreView:
         return None if row is None else read_instance(row)
 
     def current_instance(self, app_scope: str) -> Instance | None:
-        """The newest instance of an App that is neither stopped nor failed."""
-        found = [instance for instance in self._memory.instances.values() if instance.app_scope == app_scope]
+        """The App's instance a call can go to: not stopping, stopped or failed."""
+        current = self._memory.instances.values()
+        found = [one for one in current if one.app_scope == app_scope and one.state is not InstanceState.STOPPING]
         return max(found, key=lambda instance: instance.number, default=None)
 
     def current_instances(self) -> Sequence[Instance]:

@@ -240,9 +240,9 @@ class Turns:
                 continue
             self._deadline_ms = None
             self.post(Turn(command=TimePassed(), origin=KERNEL))
-            next_ms = self._store.view.next_deadline_ms()
-            if next_ms is not None:
-                self._arm(max(next_ms, self._clock.boottime_ms() + 1))
+            for next_ms in (self._store.view.next_deadline_ms(), self._refusals.next_due_ms()):
+                if next_ms is not None:
+                    self._arm(max(next_ms, self._clock.boottime_ms() + 1))
             log.event("deadlines.checked")
 
     def _wait_seconds(self) -> float:

@@ -10,6 +10,7 @@ Rules:
 from __future__ import annotations
 
 import json
+import os
 import sys
 from datetime import UTC, datetime
 from typing import TextIO
@@ -52,6 +53,10 @@ class DemoAgent:
         self._claim("asked", self._wait_result(self._call("runtime.status", {})))
         self._claim("refused", self._wait_result(self._call("runtime.status", {}, STALE_REVISION)))
         self._say("Done: one task finished, one stale call refused.")
+        self._sink.flush()
+        os.close(self._sink.fileno())  # the end of input for the door; closing sys.stdout itself would leave the descriptor open
+        for _ in self._source:  # what is still on its way here, until the door ends
+            pass
 
     # --- one step each
 

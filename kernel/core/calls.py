@@ -3,16 +3,17 @@
 Rules:
 1. `finish` is the only writer of an outcome: state, audit row and the one final outbox row in one decision.
 2. The first ending wins; any later one is call_already_final and changes nothing.
-3. A call that ended without its worker is told to it (tool.ended), so that no work goes on for nothing.
+3. The interaction of an interactive call ends in the same decision (interaction_ends.follow_call).
+4. A call that ended without its worker is told to it (tool.ended), so that no work goes on for nothing.
+5. While a question to the person that belongs to a call is open, the call's clock stands still (SPEC 6.6).
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from kernel.core import envelopes, focus, machines, outbox
-from kernel.core.decision import ArmDeadline, Decision, Draft, KillWorker, Origin, Rejected, SendToWorker, Speaker, Stamp, View
-from kernel.core.events import TimePassed
+from kernel.core import envelopes, focus, interaction_ends, machines, outbox
+from kernel.core.decision import ArmDeadline, Decision, Detail, Draft, KillWorker, Origin, Rejected, SendToWorker, Speaker, Stamp, View
 from kernel.core.limits import CANCEL_GRACE_MS, DUE_CALLS_A_TURN
 from kernel.core.machines import CALL_OPEN, CallEvent, CallStatus
 from kernel.core.records import Cancel, Deadline, OutboxKind, ToolCall, decode_body, encode_body
@@ -44,13 +45,16 @@ def finish(
         result_cbor=encode_body(result) if result is not None else None,
         error_code=code,
         deadline=None,
+        held_ms=None,
         cancel_deadline=None,
         updated_at=draft.stamp.now,
     )
     ended = replace(ended, status=machines.step(machines.CALL, ended.status, event))
     draft.put(ended)
     draft.audit(f"call.{ended.status.value}", number=ended.number, instance_id=ended.instance_id, code=code)
-    payload, scope = _result_payload(ended, result, report), ended.app_scope or None
+    is_interactive = ended.app_scope == interaction_ends.SCOPE
+    said = interaction_ends.follow_call(draft, ended, event, code, result) if is_interactive else result
+    payload, scope = _result_payload(ended, said, report), ended.app_scope or None
     outbox.send(draft, ended.source, TOOL_RESULT, payload, kind=OutboxKind.FINAL, call_number=ended.number, app_scope=scope)
     if not by_worker:
         _tell_worker(draft, ended)
@@ -94,15 +98,37 @@ def _give_front_back(draft: Draft, call: ToolCall) -> None:
         focus.lower_instance(draft, call.instance_id)
 
 
-def time_left_ms(stamp: Stamp, deadline: Deadline | None) -> int | None:
-    """Machine time until a deadline of this boot, never below 0; None when there is none."""
-    return None if deadline is None else max(0, deadline.at_ms - stamp.boottime_ms)
+def time_left_ms(stamp: Stamp, call: ToolCall) -> int | None:
+    """Machine time the call still has, never below 0, also while its clock stands still; None when it has no clock."""
+    return call.held_ms if call.deadline is None else _time_to_ms(stamp, call.deadline)
+
+
+def _time_to_ms(stamp: Stamp, deadline: Deadline) -> int:
+    return max(0, deadline.at_ms - stamp.boottime_ms)
+
+
+def pause_clock(draft: Draft, call: ToolCall) -> None:
+    """A question to the person that belongs to this call opens: from now on it is human time. Several may be open."""
+    held_ms = call.held_ms if call.deadline is None else _time_to_ms(draft.stamp, call.deadline)
+    draft.put(replace(call, human_waits=call.human_waits + 1, held_ms=held_ms, deadline=None))
+
+
+def resume_clock(draft: Draft, call: ToolCall) -> None:
+    """Such a question ended; with the last one the clock goes on with what was left. A call that ended has no clock."""
+    if call.status not in CALL_OPEN or call.human_waits == 0:
+        return
+    resumed = replace(call, human_waits=call.human_waits - 1)
+    if resumed.human_waits == 0 and call.held_ms is not None:
+        deadline = draft.stamp.deadline_in(call.held_ms)
+        resumed = replace(resumed, held_ms=None, deadline=deadline)
+        draft.effect(ArmDeadline(at_ms=deadline.at_ms))
+    draft.put(resumed)
 
 
 def cancel_asked(view: View, origin: Origin, stamp: Stamp, command: ToolCancelAsked) -> Decision:
     """The Agent or the person cancels a call (SPEC 6.7).
 
-    Raises: Rejected(call_not_found, call_already_final).
+    Raises: Rejected(call_not_found, call_already_final, use_dismiss for an interactive call).
     """
     draft = Draft(view, origin, stamp)
     if command.envelope is not None and not envelopes.is_new(draft, command.envelope):
@@ -112,6 +138,8 @@ def cancel_asked(view: View, origin: Origin, stamp: Stamp, command: ToolCancelAs
         raise Rejected(Code.CALL_NOT_FOUND)
     if call.status not in CALL_OPEN:
         raise Rejected(Code.CALL_ALREADY_FINAL)
+    if call.app_scope == interaction_ends.SCOPE:
+        raise Rejected(Code.USE_DISMISS, Detail(pointer="/payload/call_id", hint="send interaction.dismiss"))
     if call.delivered_life is None:
         finish(draft, call, CallEvent.CANCEL, code=Code.CANCELLED)
     elif call.cancel is Cancel.NONE:
@@ -134,10 +162,10 @@ def _ask_worker(draft: Draft, call: ToolCall) -> None:
         draft.effect(SendToWorker(instance_id=call.instance_id, life=call.delivered_life, message=message))
 
 
-def time_passed(view: View, origin: Origin, stamp: Stamp, command: TimePassed) -> Decision:
-    """End what is due: cancelled where the grace is over (and the process with it), else expired."""
-    draft = Draft(view, origin, stamp)
-    for found in view.due_calls(stamp.boottime_ms, DUE_CALLS_A_TURN):
+def end_due(draft: Draft) -> None:
+    """End the calls that are due: cancelled where the grace is over (and the process with it), else expired."""
+    stamp = draft.stamp
+    for found in draft.view.due_calls(stamp.boottime_ms, DUE_CALLS_A_TURN):
         call = draft.call(found.number) or found
         if call.cancel_deadline is not None and call.cancel_deadline.at_ms <= stamp.boottime_ms:
             finish(draft, call, CallEvent.CANCEL, code=Code.CANCELLED, report={"cancel": "stopped"}, by_worker=True)
@@ -145,7 +173,6 @@ def time_passed(view: View, origin: Origin, stamp: Stamp, command: TimePassed) -
                 draft.effect(KillWorker(instance_id=call.instance_id, life=call.delivered_life))
         else:
             finish(draft, call, CallEvent.EXPIRE, code=Code.EXPIRED)
-    return draft.decision()
 
 
 def withdraw(draft: Draft, call: ToolCall, *, is_crash: bool, max_attempts: int) -> None:

@@ -11,12 +11,34 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from kernel.core import calls, envelopes, inbox, instances, lifecycle, outbox, recovery, routing, state, switches, timeline, tools
+from kernel.core import (
+    artifacts,
+    calls,
+    deadlines,
+    envelopes,
+    inbox,
+    instances,
+    interactions,
+    lifecycle,
+    outbox,
+    recovery,
+    routing,
+    state,
+    surfaces,
+    switches,
+    timeline,
+    tools,
+    ui,
+)
 from kernel.core import events as e
 from kernel.core.decision import Decision, Origin, Rejected, Speaker, Stamp, View
 from kernel.protocol import agent as a
 from kernel.protocol import host as h
+from kernel.protocol import host_surfaces as hs
+from kernel.protocol import host_interactions as hi
+from lineup_sdk.protocol import interaction_messages as i
 from lineup_sdk.protocol import messages as m
+from lineup_sdk.protocol import surface_messages as sm
 from lineup_sdk.protocol.codes import Code
 
 Decider = Callable[[View, Origin, Stamp, Any], Decision]
@@ -38,6 +60,8 @@ class Row:
 
 TABLE: Mapping[type, Row] = {
     # --- workers
+    sm.ArtifactGet: Row(_WORKER, artifacts.get),
+    e.ArtifactReceived: Row(_WORKER, artifacts.keep),  # artifact.put, once its bytes are durable
     m.InboxAcknowledge: Row(_WORKER, inbox.acknowledge),
     m.InboxList: Row(_WORKER, inbox.list_rows),
     m.InboxSubscribe: Row(_WORKER, inbox.subscribe),
@@ -47,6 +71,10 @@ TABLE: Mapping[type, Row] = {
     m.LifecycleStarted: Row(_WORKER, instances.started),
     m.StateLoad: Row(_WORKER, state.load),
     m.StateSave: Row(_WORKER, state.save),
+    sm.SurfaceClose: Row(_WORKER, surfaces.close),
+    sm.SurfaceOpen: Row(_WORKER, surfaces.open_surface),
+    sm.SurfaceRead: Row(_WORKER, surfaces.read),
+    sm.SurfaceUpdate: Row(_WORKER, surfaces.update),
     m.ToolAccept: Row(_WORKER, tools.accept),
     m.ToolCancel: Row(_WORKER, tools.cancel),
     m.ToolCancelSeen: Row(_WORKER, tools.cancel_seen),
@@ -55,8 +83,13 @@ TABLE: Mapping[type, Row] = {
     m.ToolProgress: Row(_WORKER, tools.progress),
     m.ToolsGet: Row(_WORKER, tools.get),
     m.ToolsSubscribe: Row(_WORKER, tools.subscribe),
+    i.UiCancel: Row(_WORKER, ui.cancel),
+    i.UiGet: Row(_WORKER, ui.get),
+    i.UiRequest: Row(_WORKER, ui.request),
+    i.UiSubscribe: Row(_WORKER, ui.subscribe),
     # --- the Agent
     a.AppMessageReceived: Row(_AGENT, inbox.receive),
+    a.InteractionDismissAsked: Row(_AGENT, interactions.dismiss),
     a.InertMessage: Row(_AGENT, timeline.receive_inert),
     a.TaskUpdated: Row(_AGENT, timeline.receive_task),
     a.TextReceived: Row(_AGENT, timeline.receive_text),
@@ -70,19 +103,31 @@ TABLE: Mapping[type, Row] = {
     h.CallCancel: Row(_PERSON, calls.person_cancels),
     h.CallInvoke: Row(_PERSON, routing.person_invokes),
     h.FocusRaise: Row(_PERSON, lifecycle.person_raises),
+    hi.InteractionAnswer: Row(_PERSON, interactions.answer),
+    hi.InteractionMove: Row(_PERSON, interactions.move),
     h.KernelStop: Row(_PERSON, recovery.stop),
     h.MessageSend: Row(_PERSON, timeline.send_text),
+    hi.PolicySet: Row(_PERSON, ui.set_policy),
+    hs.SurfaceEvent: Row(_PERSON, surfaces.event),
+    hs.SurfaceMount: Row(_PERSON, surfaces.mount),
+    hs.SurfacePatch: Row(_PERSON, surfaces.patch),
+    hs.SurfaceUnmount: Row(_PERSON, surfaces.unmount),
     # --- the kernel itself
     e.AgentAttached: Row(_AGENT, outbox.agent_attached),
     e.AgentLeft: Row(_AGENT, outbox.agent_left),
+    e.ArtifactsLost: Row(_KERNEL, artifacts.lost),
     e.Booted: Row(_KERNEL, recovery.booted),
     e.CallerLeft: Row(_KERNEL, outbox.caller_left),
+    e.CompactSurface: Row(_KERNEL, surfaces.compact),
     e.EnvelopeRefused: Row(_AGENT, envelopes.refuse),
     e.DeniedRequest: Row(frozenset(), inbox.deliver),  # nobody may: the refusal is the point
     e.DeliverCalls: Row(_KERNEL, tools.deliver),
     e.DeliverMessages: Row(_KERNEL, inbox.deliver),
+    e.NoticePresented: Row(_KERNEL, interactions.notice_presented),
+    e.PresentInteraction: Row(_KERNEL, interactions.present),
     e.RouteCall: Row(_KERNEL, routing.route),
-    e.TimePassed: Row(_KERNEL, calls.time_passed),
+    e.TimePassed: Row(_KERNEL, deadlines.time_passed),
+    e.ViewLeft: Row(_KERNEL, surfaces.view_left),
     e.WorkerExited: Row(_KERNEL, instances.worker_exited),
 }
 

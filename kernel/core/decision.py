@@ -15,6 +15,15 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any, Protocol, TypeVar
 
+from kernel.core.capability_records import (
+    Acceptance,
+    CapabilityRequest,
+    CapabilityView,
+    ExecuteCapability,
+    Permission,
+    StopCapability,
+)
+from kernel.core.interaction_view import InteractionView
 from kernel.core.inventory import Enablement, Inventory
 from kernel.core.manifest import Manifest, ToolDescriptor
 from kernel.core.records import (
@@ -23,6 +32,7 @@ from kernel.core.records import (
     FocusStack,
     InboxRow,
     Instance,
+    Interaction,
     Key,
     OutboxRow,
     Record,
@@ -31,6 +41,8 @@ from kernel.core.records import (
     TimelineMessage,
     ToolCall,
 )
+from kernel.core.surface_effects import SendArtifact, SendToView, TellSurfaceChanged
+from kernel.core.surface_records import AppendedPatch, Artifact, ArtifactView, Surface, SurfaceSnapshot, SurfaceView
 from lineup_sdk.protocol.codes import Code
 from lineup_sdk.protocol.messages import JsonObject, Message
 
@@ -116,7 +128,7 @@ class Stamp:
         return f"{kind}_{epoch}_{self.token}{counter:02x}"
 
 
-class View(Protocol):
+class View(InteractionView, Protocol):
     """A read-only snapshot of all the kernel knows. "Open" is machines.CALL_OPEN; lists of calls and instances go by number."""
 
     @property
@@ -129,6 +141,14 @@ class View(Protocol):
     def enablement(self) -> Enablement: ...
     @property
     def manifests(self) -> Mapping[str, Manifest]: ...
+    @property
+    def surfaces(self) -> SurfaceView: ...
+    @property
+    def artifacts(self) -> ArtifactView: ...
+    @property
+    def has_view(self) -> bool: ...  # somebody is attached who can show a surface, as text at least
+    @property
+    def capabilities(self) -> CapabilityView: ...
 
     def descriptor(self, digest: str) -> ToolDescriptor: ...  # of any tool ever published; KernelBug for another
     def fingerprint(self, revision: str) -> Mapping[str, str] | None: ...  # None: never published here
@@ -140,7 +160,7 @@ class View(Protocol):
     def open_calls_of_app(self, app_scope: str) -> Sequence[ToolCall]: ...
     def unrouted_calls(self) -> Sequence[ToolCall]: ...  # received or routing
     def due_calls(self, boottime_ms: int, limit: int) -> Sequence[ToolCall]: ...  # open, either deadline <= boottime_ms, earliest first
-    def next_deadline_ms(self) -> int | None: ...  # the earliest of either deadline of any open call
+    def next_deadline_ms(self) -> int | None: ...  # the earliest deadline of any open call or interaction
     def open_call_count(self) -> int: ...
 
     def instance(self, instance_id: str) -> Instance | None: ...  # in any state
@@ -229,7 +249,21 @@ class StopKernel:
     """End the kernel tidily."""
 
 
-Effect = ArmDeadline | KillWorker | PumpOutbox | SendToWorker | StartWorker | StopKernel | StopWorker | Then
+Effect = (
+    ArmDeadline
+    | ExecuteCapability
+    | KillWorker
+    | PumpOutbox
+    | SendArtifact
+    | SendToView
+    | SendToWorker
+    | StartWorker
+    | StopCapability
+    | StopKernel
+    | StopWorker
+    | TellSurfaceChanged
+    | Then
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -257,7 +291,7 @@ class Decision:
     numbers_used: int = 0
 
 
-_R = TypeVar("_R", ToolCall, Instance, InboxRow)
+_R = TypeVar("_R", ToolCall, Instance, InboxRow, Interaction, CapabilityRequest, Permission)
 
 
 class Draft:
@@ -317,6 +351,18 @@ class Draft:
         """An instance as this turn would leave it."""
         return self._staged(Instance, instance_id) or self.view.instance(instance_id)
 
+    def interaction(self, interaction_id: str) -> Interaction | None:
+        """An interaction as this turn would leave it."""
+        return self._staged(Interaction, interaction_id) or self.view.interaction(interaction_id)
+
+    def capability_request(self, request_id: str) -> CapabilityRequest | None:
+        """A request for a capability as this turn would leave it."""
+        return self._staged(CapabilityRequest, request_id) or self.view.capabilities.request(request_id)
+
+    def staged_permission(self, permission: Permission) -> Permission:
+        """A standing answer as this turn would leave it."""
+        return self._staged(Permission, permission.number) or permission
+
     def staged_inbox_row(self, row: InboxRow) -> InboxRow:
         """An inbox row as this turn would leave it."""
         return self._staged(InboxRow, row.number) or row
@@ -345,12 +391,20 @@ class Draft:
 
 
 _KEY_FIELDS: Mapping[type, str] = {
+    AppendedPatch: "surface_number",  # a turn changes a surface once
+    Acceptance: "app_scope",
     AppSession: "app_session_id",
+    Artifact: "number",
+    CapabilityRequest: "request_id",
     InboxRow: "number",
     Instance: "instance_id",
+    Interaction: "interaction_id",
     Key: "digest",
     OutboxRow: "number",
+    Permission: "number",
     SavedState: "app_session_id",
+    Surface: "number",
+    SurfaceSnapshot: "surface_number",
     TimelineMessage: "number",
     ToolCall: "number",
 }

@@ -41,7 +41,7 @@ def deliver_call(draft: Draft, call: ToolCall, instance: Instance) -> None:
         tool_id=call.tool_id,
         input=calls.input_of(call),
         attempts=call.attempts,
-        time_left_ms=calls.time_left_ms(draft.stamp, call.deadline),
+        time_left_ms=calls.time_left_ms(draft.stamp, call),
     )
     draft.effect(SendToWorker(instance_id=instance.instance_id, life=instance.life, message=message))
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import ClassVar
 
 from kernel.core.decision import Detail
 from lineup_sdk.protocol.codes import Code
+from lineup_sdk.protocol.surface_messages import ArtifactPut
 
 
 class Death(StrEnum):
@@ -76,6 +78,37 @@ class DeliverMessages:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PresentInteraction:
+    """A pending interaction is durable and can be shown."""
+
+    interaction_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoticePresented:
+    """The card of a notice is durable: it is accepted."""
+
+    interaction_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ViewAttached:
+    """A view is there; providers = the capabilities it can carry out. Who it is stands in the origin."""
+
+    providers: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ViewLeft:
+    """That view is gone."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecoverCapabilities:
+    """A start: what the last run granted has an unknown end, and an update that asks for more waits for the person."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DeniedRequest:
     """A worker named itself, or asked for a type that exists but was not granted; always refused, so that it is audited."""
 
@@ -87,3 +120,33 @@ class EnvelopeRefused:
     message_id: str | None
     code: Code
     detail: Detail
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompactSurface:
+    """The patches of a surface weigh as much as its state."""
+
+    number: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArtifactReceived:
+    """The bytes of an artifact.put are durable and as announced; or trouble says why they are not, with pointer and expected.
+
+    It stands for that request: the port makes it, under the worker's grant.
+    """
+
+    TYPE: ClassVar[str] = ArtifactPut.TYPE
+    sha256: str
+    size: int
+    media_type: str
+    trouble: Code | None = None
+    pointer: str = ""
+    expected: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArtifactsLost:
+    """A start did not find the bytes of these artifacts, by number, or found others."""
+
+    numbers: tuple[int, ...]

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from kernel.core.manifest import Kind
+from collections.abc import Callable
+
+from kernel.core.manifest import Kind, Manifest
 from lineup_sdk.protocol import messages as m
+from lineup_sdk.protocol import surface_messages as sm
+from lineup_sdk.protocol.interaction_messages import UI_MESSAGES
 
 _EVERY_APP = frozenset(
     message.TYPE
     for message in (
+        sm.ArtifactGet,
+        sm.ArtifactPut,
         m.InboxAcknowledge,
         m.InboxList,
         m.InboxSubscribe,
@@ -19,6 +25,10 @@ _EVERY_APP = frozenset(
         m.Pong,
         m.StateLoad,
         m.StateSave,
+        sm.SurfaceClose,
+        sm.SurfaceOpen,
+        sm.SurfaceRead,
+        sm.SurfaceUpdate,
         m.ToolAccept,
         m.ToolCancel,
         m.ToolCancelSeen,
@@ -40,3 +50,22 @@ GRANTS: dict[Kind, frozenset[str]] = {
 def grants_of(kind: Kind) -> frozenset[str]:
     """The types a worker of this kind may send; none for a kind that has no worker."""
     return GRANTS.get(kind, frozenset())
+
+
+# --------------------------------------------------------------------------------- extensions, off by default (SPEC 7.4)
+
+STANDARD_INTERACTION = "standard-interaction"  # in requested_capabilities of the Manifest
+EXTENSIONS: dict[str, frozenset[str]] = {STANDARD_INTERACTION: frozenset(message.TYPE for message in UI_MESSAGES)}
+
+
+def policy_of(app_scope: str) -> str:
+    """The name of the person's policy that lets an App ask questions of its own."""
+    return f"{STANDARD_INTERACTION}:{app_scope}"
+
+
+def grants_for(manifest: Manifest, is_allowed: Callable[[str], bool]) -> frozenset[str]:
+    """The types a worker of this App may send: those of its kind, and what its Manifest requests and the person allows."""
+    granted = grants_of(manifest.kind)
+    if STANDARD_INTERACTION in manifest.requested_capabilities and is_allowed(policy_of(manifest.app_scope)):
+        granted |= EXTENSIONS[STANDARD_INTERACTION]
+    return granted

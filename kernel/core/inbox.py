@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from kernel.core import delivery, envelopes, focus, instances, machines
+from kernel.core import delivery, envelopes, focus, instances, interaction_ends, machines
 from kernel.core.decision import Decision, Detail, Draft, Origin, Rejected, Stamp, Then, View
 from kernel.core.events import DeliverMessages
 from kernel.core.limits import MAX_INBOX_BYTES, MAX_INBOX_ROWS
@@ -20,8 +20,10 @@ from kernel.protocol.agent import AppMessageReceived
 from lineup_sdk.protocol import limits as wire
 from lineup_sdk.protocol.codes import Code
 from lineup_sdk.protocol.framing import ProtocolViolation, check_value
+from lineup_sdk.protocol.interaction_messages import INTERACTION_RESULT
 from lineup_sdk.protocol.messages import InboxAcknowledge, InboxList, InboxSubscribe
 
+KERNEL_TOPICS = frozenset({"capability.result", INTERACTION_RESULT, "surface.event"})  # no Agent writes on them
 _LIST_ROWS = 16
 _LIST_BYTES = wire.MAX_FRAME_BYTES // 2
 
@@ -83,7 +85,7 @@ def _require_target(view: View, command: AppMessageReceived) -> Instance:
         raise Rejected(Code.APP_INSTANCE_NOT_FOUND, Detail(pointer="/app_scope", expected="an App with an instance"))
     if command.envelope.instance_id not in (None, instance.instance_id):
         raise Rejected(Code.APP_INSTANCE_NOT_FOUND, Detail(pointer="/instance_id", expected="the App's instance"))
-    if command.topic not in manifest.subscriptions:
+    if command.topic not in manifest.subscriptions or command.topic in KERNEL_TOPICS:
         raise Rejected(Code.TOPIC_NOT_SUBSCRIBED, Detail(pointer="/payload/topic", expected="a topic of the Manifest"))
     return instance
 
@@ -136,8 +138,17 @@ def acknowledge(view: View, origin: Origin, stamp: Stamp, command: InboxAcknowle
         return draft.decision({"acknowledged": False})
     draft.put(replace(row, state=machines.step(machines.INBOX, row.state, InboxEvent.ACKNOWLEDGE)))
     draft.audit("inbox.acknowledged", number=row.number, instance_id=instance.instance_id)
+    if row.topic == INTERACTION_RESULT:
+        _complete_interaction(draft, row)
     delivery.deliver_messages(draft, instance)
     return draft.decision({"acknowledged": True})
+
+
+def _complete_interaction(draft: Draft, row: InboxRow) -> None:
+    """The owner took over the result of its question (SPEC 7.4)."""
+    interaction = draft.view.interaction(decode_body(row.body_cbor)["interaction_id"])
+    if interaction is not None and interaction.owner_app_scope == row.app_scope:
+        interaction_ends.acknowledge(draft, interaction)
 
 
 def deliver(view: View, origin: Origin, stamp: Stamp, command: DeliverMessages) -> Decision:

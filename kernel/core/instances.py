@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from kernel.core import calls, delivery, focus, machines
+from kernel.core import calls, delivery, focus, interactions, machines
 from kernel.core.decision import Decision, Detail, Draft, Origin, Rejected, Stamp, StartWorker, StopWorker, Then, View
 from kernel.core.events import Death, RouteCall, WorkerExited
 from kernel.core.limits import (
@@ -26,7 +26,7 @@ from kernel.core.limits import (
     RESTART_DELAYS_MS,
     STOP_DEADLINE_MS,
 )
-from kernel.core.machines import CallEvent, InboxEvent, InstanceEvent, InstanceState
+from kernel.core.machines import CallEvent, InboxEvent, InstanceEvent, InstanceState, InteractionEvent
 from kernel.core.manifest import Manifest
 from kernel.core.records import AppSession, Instance
 from lineup_sdk.protocol.codes import Code
@@ -169,6 +169,7 @@ def fail(draft: Draft, instance: Instance, code: Code) -> None:
     draft.put(failed)
     draft.audit("instance.failed", instance_id=instance.instance_id, code=code)
     end_open_calls(draft, instance, CallEvent.FAIL, Code.APP_CRASHED)
+    interactions.end_of_owner(draft, instance, InteractionEvent.FAIL, Code.APP_CRASHED)
     _park_inbox(draft, instance)
     focus.lower_instance(draft, instance.instance_id)
 
@@ -224,6 +225,7 @@ def finish_close(draft: Draft, instance: Instance) -> None:
 def _record_stopped(draft: Draft, instance: Instance) -> None:
     draft.put(replace(instance, stopped_at=draft.stamp.now))
     draft.audit("instance.stopped", instance_id=instance.instance_id)
+    interactions.end_of_owner(draft, instance, InteractionEvent.CANCEL, Code.CANCELLED)
     _park_inbox(draft, instance)
     session = draft.view.open_session(instance.app_scope)
     if session is not None and session.app_session_id == instance.app_session_id:

@@ -1,4 +1,4 @@
-"""The state machines as tables (SPEC 6.2, 8.1, 11.3). All transitions live here; nobody assigns a status.
+"""The state machines as tables (SPEC 6.2, 7.1, 8.1, 11.3). All transitions live here; nobody assigns a status.
 
 Rules:
 1. A machine is `{state: {event: state}}`; a missing entry is the refusal. A final state maps to {}.
@@ -7,6 +7,8 @@ Rules:
    one final outbox row. submitted -> completed only by the acknowledgement of that row.
 4. A call leaves `running` for `waiting_for_app` only because the worker that had it died.
 5. At most one instance is `foreground`: the top valid entry of the focus stack. `stopped` and `failed` are final for an instance id.
+6. An interaction that belongs to a call leaves pending or presented in the decision that ends the call, by the event of the same name.
+7. A request for a capability is granted once, and a grant is never given back: from `granted` it only ends.
 """
 
 from __future__ import annotations
@@ -106,6 +108,71 @@ class InboxEvent(StrEnum):
     DROP = "drop"
 
 
+class InteractionStatus(StrEnum):
+    """Where a standard interaction stands."""
+
+    PENDING = "pending"
+    PRESENTED = "presented"
+    SUBMITTED = "submitted"
+    COMPLETED = "completed"
+    CANCELLED = "cancelled"
+    EXPIRED = "expired"
+    FAILED = "failed"
+
+
+class InteractionEvent(StrEnum):
+    """What can happen to a standard interaction."""
+
+    PRESENT = "present"  # its card is durable
+    SUBMIT = "submit"  # answered, or a notice accepted
+    CANCEL = "cancel"  # dismissed by its asker, or its asker is gone
+    EXPIRE = "expire"
+    FAIL = "fail"
+    ACKNOWLEDGE = "acknowledge"  # the asker has the result
+
+
+class CapabilityStatus(StrEnum):
+    """Where one request for a capability of the host stands (SPEC 10)."""
+
+    ASKED = "asked"
+    GRANTED = "granted"
+    DONE = "done"
+    FAILED = "failed"
+    DENIED = "denied"
+    CANCELLED = "cancelled"
+    REVOKED = "revoked"
+    UNKNOWN = "unknown"
+
+
+class CapabilityEvent(StrEnum):
+    """What can happen to a request for a capability."""
+
+    GRANT = "grant"  # the one use is durable; the host is asked after that
+    DENY = "deny"
+    FINISH = "finish"  # the host says it is done
+    FAIL = "fail"  # the host says it could not, or no host is there any more
+    CANCEL = "cancel"  # its App is gone or off
+    REVOKE = "revoke"  # the person took the permission back
+    LOSE = "lose"  # the host that was asked is gone or late: nobody knows
+
+
+class PermissionState(StrEnum):
+    """Whether a standing answer of the person counts."""
+
+    ACTIVE = "active"
+    REVOKED = "revoked"
+    LAPSED = "lapsed"
+    REPLACED = "replaced"
+
+
+class PermissionEvent(StrEnum):
+    """What can happen to a standing answer."""
+
+    REVOKE = "revoke"
+    LAPSE = "lapse"  # the instance it was for has ended, or the App is another than the one it was given to
+    REPLACE = "replace"  # by a newer answer
+
+
 _S, _E = CallStatus, CallEvent
 CALL: Mapping[CallStatus, Mapping[CallEvent, CallStatus]] = {
     _S.RECEIVED: {_E.ROUTE: _S.ROUTING, _E.REJECT: _S.REJECTED},
@@ -189,14 +256,59 @@ INBOX: Mapping[InboxState, Mapping[InboxEvent, InboxState]] = {
     InboxState.ACKNOWLEDGED: {},
 }
 
+_N, _A = InteractionStatus, InteractionEvent
+_OUTCOMES: Mapping[InteractionEvent, InteractionStatus] = {
+    _A.CANCEL: _N.CANCELLED,
+    _A.EXPIRE: _N.EXPIRED,
+    _A.FAIL: _N.FAILED,
+    _A.SUBMIT: _N.SUBMITTED,
+}
+INTERACTION: Mapping[InteractionStatus, Mapping[InteractionEvent, InteractionStatus]] = {
+    _N.PENDING: {**_OUTCOMES, _A.PRESENT: _N.PRESENTED},
+    _N.PRESENTED: _OUTCOMES,
+    _N.SUBMITTED: {_A.ACKNOWLEDGE: _N.COMPLETED},
+    _N.COMPLETED: {},
+    _N.CANCELLED: {},
+    _N.EXPIRED: {},
+    _N.FAILED: {},
+}
+
+_C, _D = CapabilityStatus, CapabilityEvent
+CAPABILITY: Mapping[CapabilityStatus, Mapping[CapabilityEvent, CapabilityStatus]] = {
+    _C.ASKED: {_D.CANCEL: _C.CANCELLED, _D.DENY: _C.DENIED, _D.FAIL: _C.FAILED, _D.GRANT: _C.GRANTED},
+    _C.GRANTED: {_D.FAIL: _C.FAILED, _D.FINISH: _C.DONE, _D.LOSE: _C.UNKNOWN, _D.REVOKE: _C.REVOKED},
+    _C.DONE: {},
+    _C.FAILED: {},
+    _C.DENIED: {},
+    _C.CANCELLED: {},
+    _C.REVOKED: {},
+    _C.UNKNOWN: {},
+}
+
+PERMISSION: Mapping[PermissionState, Mapping[PermissionEvent, PermissionState]] = {
+    PermissionState.ACTIVE: {
+        PermissionEvent.LAPSE: PermissionState.LAPSED,
+        PermissionEvent.REPLACE: PermissionState.REPLACED,
+        PermissionEvent.REVOKE: PermissionState.REVOKED,
+    },
+    PermissionState.REVOKED: {},
+    PermissionState.LAPSED: {},
+    PermissionState.REPLACED: {},
+}
+
 MACHINES: Mapping[str, Mapping[Any, Mapping[Any, StrEnum]]] = {
+    "capability request": CAPABILITY,
     "inbox row": INBOX,
     "instance": INSTANCE,
+    "interaction": INTERACTION,
     "outbox row": OUTBOX,
+    "permission": PERMISSION,
     "tool call": CALL,
 }
 
 CALL_OPEN = frozenset({_S.RECEIVED, _S.ROUTING, _S.WAITING_FOR_APP, _S.RUNNING})
+CAPABILITY_OPEN = frozenset({_C.ASKED, _C.GRANTED})
+INTERACTION_OPEN = frozenset({_N.PENDING, _N.PRESENTED})
 INSTANCE_LIVE = frozenset({_I.STARTING, _I.FOREGROUND, _I.BACKGROUND, _I.STOPPING})  # has, or will have, a process
 INSTANCE_FINAL = frozenset({_I.STOPPED, _I.FAILED})
 

@@ -3,14 +3,14 @@
 Rules:
 1. A row's bytes are fixed when it is written; it is sent with the same id and bytes until acknowledged.
 2. An acknowledgement names a row of the asker's own destination; any other id changes nothing (INV-35).
-3. The acknowledgement of the final row is what makes a submitted call completed (SPEC 6.2).
+3. The acknowledgement of the final row is what makes a submitted call completed, and its interaction with it (SPEC 6.2, 7.3).
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from kernel.core import machines
+from kernel.core import interaction_ends, machines
 from kernel.core.decision import Decision, Draft, Origin, PumpOutbox, Rejected, Stamp, View
 from kernel.core.events import AgentAttached, AgentLeft, CallerLeft
 from kernel.core.limits import MAX_OUTBOX_ROWS
@@ -102,6 +102,8 @@ def _acknowledge_row(draft: Draft, row: OutboxRow) -> None:
     if call is not None and call.status is CallStatus.SUBMITTED:
         status = machines.step(machines.CALL, call.status, CallEvent.ACKNOWLEDGE)
         draft.put(replace(call, status=status, updated_at=draft.stamp.now))
+        if call.app_scope == interaction_ends.SCOPE and (interaction := draft.view.interaction_of_call(call.number)) is not None:
+            interaction_ends.acknowledge(draft, interaction)
     draft.audit("outbox.acknowledged", number=row.number)
 
 

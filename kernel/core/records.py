@@ -16,7 +16,9 @@ from typing import Any
 
 import cbor2
 
-from kernel.core.machines import CallStatus, InboxState, InstanceState, OutboxState
+from kernel.core.capability_records import Acceptance, AttachedViews, CapabilityRequest, Permission
+from kernel.core.machines import CallStatus, InboxState, InstanceState, InteractionStatus, OutboxState
+from kernel.core.surface_records import AppendedPatch, Artifact, Surface, SurfaceSnapshot
 from lineup_sdk.protocol.codes import Code
 from lineup_sdk.protocol.messages import JsonObject
 
@@ -45,6 +47,31 @@ class OutboxKind(StrEnum):
     REFUSAL = "refusal"  # of a call_id that belongs to another call
     MESSAGE = "message"
     INVENTORY = "inventory"
+
+
+class InteractionKind(StrEnum):
+    """What is asked of the person (SPEC 7)."""
+
+    NOTICE = "notice"
+    CHOICE = "choice"
+    CONFIRM = "confirm"
+    INPUT = "input"
+
+
+class InteractionSource(StrEnum):
+    """Who asks. runtime_policy is the kernel itself."""
+
+    AGENT_TOOL = "agent_tool"
+    MINIAPP_TOOL = "miniapp_tool"
+    RUNTIME_POLICY = "runtime_policy"
+
+
+class Place(StrEnum):
+    """Where an interaction is shown: a wish until it is presented, then inline (a card) or modal (above an App)."""
+
+    DEFAULT = "default"
+    INLINE = "inline"
+    MODAL = "modal"
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +108,8 @@ class ToolCall:
     deadline: Deadline | None = None
     cancel: Cancel = Cancel.NONE
     cancel_deadline: Deadline | None = None
+    human_waits: int = 0  # open questions to the person that belong to it: above 0 the clock stands still
+    held_ms: int | None = None  # what was left when it was stopped
     # --- what was said of it
     progress_cbor: bytes | None = None
     progress_window_ms: int = 0  # boottime at which the current second of progress began
@@ -117,6 +146,9 @@ class Instance:
     close_reason: str | None = None
     stopped_at: datetime | None = None
     error: Code | None = None
+    ui_subscribed_life: int | None = None  # the life that wants to hear of its own questions (SPEC 7.4)
+    # --- suspended, and the process of this life is still finishing: the next one comes when that is gone
+    is_ending: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -179,6 +211,7 @@ class OutboxRow:
     created_at: datetime
     call_number: int | None = None
     state: OutboxState = OutboxState.PENDING
+    refused_code: str | None = None  # the receiver's own word for why
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -193,6 +226,44 @@ class TimelineMessage:
     body_cbor: bytes
     created_at: datetime
     app_session_id: str | None = None
+    is_folded: bool = False  # the system App placed it: shown as one line
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Interaction:
+    """One standard question or notice to the person (SPEC 7.1). The owner is injected; no asker can name it."""
+
+    number: int
+    interaction_id: str
+    kind: InteractionKind
+    source: InteractionSource
+    owner_app_scope: str  # chat for the Agent's
+    owner_instance_id: str | None  # None for the Agent's: it belongs to the conversation, not to a process
+    conversation_id: str
+    call_number: int | None  # the Agent's call that it is
+    parent_call_number: int | None  # the owner's call that it belongs to
+    app_session_id: str | None  # context only
+    request_cbor: bytes
+    shown_digest: bytes  # of kind and request: what an answer has to name
+    created_at: datetime
+    # --- where it stands
+    status: InteractionStatus
+    updated_at: datetime
+    place: Place = Place.DEFAULT
+    expires_at: datetime | None = None  # for the eye; the deadline counts
+    deadline: Deadline | None = None
+    # --- how it ended
+    result_cbor: bytes | None = None
+    answered_by_view: str | None = None
+    error_code: Code | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Policy:
+    """What the person allows by name, such as `standard-interaction:<app_scope>`. Absent is no."""
+
+    name: str
+    allowed: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -239,16 +310,26 @@ class KeptDescriptor:
 
 
 Record = (
-    AppSession
+    Acceptance
+    | AppSession
+    | AppendedPatch
+    | Artifact
+    | AttachedViews
+    | CapabilityRequest
     | Door
     | FocusStack
     | InboxRow
     | Instance
+    | Interaction
     | KeptDescriptor
     | Key
     | OutboxRow
+    | Permission
+    | Policy
     | PublishedInventory
     | SavedState
+    | Surface
+    | SurfaceSnapshot
     | Switch
     | TimelineMessage
     | ToolCall

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from kernel.core import focus, instances, machines, outbox, switches
+from kernel.core import focus, instances, interactions, machines, outbox, switches
 from kernel.core.decision import ArmDeadline, Decision, Draft, Origin, Stamp, StopKernel, Then, View
 from kernel.core.events import Booted, RouteCall
 from kernel.core.machines import CALL_OPEN, InstanceEvent, InstanceState
@@ -28,6 +28,7 @@ def booted(view: View, origin: Origin, stamp: Stamp, command: Booted) -> Decisio
     _bring_back(draft)
     for call in view.unrouted_calls():
         draft.effect(Then(command=RouteCall(number=call.number)))
+    interactions.bring_back(draft)
     deadline_ms = view.next_deadline_ms()
     if deadline_ms is not None:
         draft.effect(ArmDeadline(at_ms=deadline_ms))

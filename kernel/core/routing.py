@@ -4,7 +4,8 @@ Rules:
 1. An invoke is judged whole in its first turn: a refused call is one call row, one audit row, one outbox row, and nothing else.
 2. An accepted call is `received` in a commit of its own; routing is the next turn and starts, raises and delivers.
 3. Routing judges again what may have changed between the two turns.
-4. One instance an App and conversation. Only launch and direct make one; only launch and foreground bring one to the front.
+4. An interactive call has no instance: it is the kernel's own question (interactions.py).
+5. One instance an App and conversation. Only launch and direct make one; only launch and foreground bring one to the front.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import datetime
 
-from kernel.core import calls, delivery, envelopes, focus, instances, machines, outbox, runtime
+from kernel.core import calls, delivery, envelopes, focus, instances, interaction_forms, interactions, machines, outbox, runtime
 from kernel.core.decision import ArmDeadline, Decision, Detail, Draft, Origin, Rejected, Stamp, Then, View
 from kernel.core.events import RouteCall
 from kernel.core.inventory import difference
@@ -37,6 +38,7 @@ def invoke(view: View, origin: Origin, stamp: Stamp, command: ToolInvoke) -> Dec
     Raises: Rejected for an envelope that is not this kernel's, and limit_exceeded when the person's outbox is full.
     """
     draft = Draft(view, origin, stamp)
+    command = interaction_forms.of_today(command, view.inventory.revision)
     is_resent = command.envelope is not None and not envelopes.is_new(draft, command.envelope)
     if is_resent or view.key(key_digest("call", view.conversation_id, command.call_id)) is not None:
         if _is_same_call(draft, command):
@@ -204,6 +206,8 @@ def _require_input(descriptor: ToolDescriptor, command: ToolInvoke, input_cbor: 
                 got_size=mismatch.got_size,
             ),
         )
+    if descriptor.handling is Handling.INTERACTIVE:
+        interaction_forms.check_request(interaction_forms.kind_of_tool(descriptor.id), command.input, "/payload/input")
 
 
 def _require_routable(view: View, command: ToolInvoke, descriptor: ToolDescriptor) -> None:
@@ -214,6 +218,10 @@ def _require_routable(view: View, command: ToolInvoke, descriptor: ToolDescripto
         raise Rejected(Code.LIMIT_EXCEEDED, Detail(expected=f"at most {MAX_OPEN_CALLS} open calls"))
     if view.manifests[descriptor.app_scope].surface_required:
         raise Rejected(Code.SURFACE_UNAVAILABLE, Detail(hint="no view can show a surface"))
+    if descriptor.handling is Handling.INTERACTIVE:
+        _require_no_instance(command.instance_id)
+        interactions.require_room(view)
+        return
     instance = view.current_instance(descriptor.app_scope)
     _require_instance(instance, command.instance_id, descriptor)
     if instance is not None and len(view.open_calls(instance.instance_id)) >= MAX_OPEN_CALLS_OF_INSTANCE:
@@ -230,14 +238,25 @@ def _require_instance(instance: Instance | None, named: str | None, descriptor: 
         raise Rejected(Code.APP_INSTANCE_NOT_FOUND, Detail(expected="a running instance", hint="launch the App first"))
 
 
+def _require_no_instance(named: str | None) -> None:
+    if named is not None:
+        raise Rejected(Code.APP_INSTANCE_NOT_FOUND, Detail(pointer="/instance_id", expected="none: the person is asked, not an App"))
+
+
 def _time_allowed_ms(stamp: Stamp, descriptor: ToolDescriptor, expires_at: str | None) -> int | None:
+    if descriptor.handling is Handling.INTERACTIVE:  # the person's time has no cap: only expires_at ends it
+        return None if expires_at is None else max(0, _left_ms(stamp, expires_at))
     allowed = descriptor.timeout_ms
     if allowed is None and descriptor.handling is not Handling.LAUNCH:
         allowed = DEFAULT_TIMEOUT_MS
     if expires_at is not None:
-        left = int((datetime.fromisoformat(expires_at) - stamp.now).total_seconds() * 1000)
+        left = _left_ms(stamp, expires_at)
         allowed = left if allowed is None else min(allowed, left)
     return None if allowed is None else max(0, min(allowed, MAX_TIMEOUT_MS))
+
+
+def _left_ms(stamp: Stamp, expires_at: str) -> int:
+    return int((datetime.fromisoformat(expires_at) - stamp.now).total_seconds() * 1000)
 
 
 def route(view: View, origin: Origin, stamp: Stamp, command: RouteCall) -> Decision:
@@ -255,6 +274,8 @@ def route(view: View, origin: Origin, stamp: Stamp, command: RouteCall) -> Decis
         calls.finish(draft, call, CallEvent.FAIL, code=Code.APP_DISABLED)
     elif view.inventory.tool(call.tool_id) is None:  # another Manifest since a restart
         _reject(draft, call, Rejected(Code.TOOL_NOT_ADVERTISED))
+    elif descriptor.handling is Handling.INTERACTIVE:
+        interactions.open_for_call(draft, call)
     elif call.app_scope == runtime.SCOPE:
         calls.finish(draft, call, CallEvent.SUBMIT, result=runtime.answer(view, call.tool_id))
     else:

@@ -21,6 +21,8 @@ TOOL_CANCEL = PREFIX + "tool.cancel"
 TOOL_PROGRESS = PREFIX + "tool.progress"
 TOOL_RESULT = PREFIX + "tool.result"
 INTERACTION_DISMISS = PREFIX + "interaction.dismiss"
+INTERACTION_CARD = PREFIX + "interaction"  # of timeline entries; no envelope
+INTERACTION_ANSWER = PREFIX + "interaction.answer"
 APP_MESSAGE = PREFIX + "app.message"
 TASK_UPDATE = PREFIX + "task.update"
 CLIENT_INVENTORY = PREFIX + "client.inventory"
@@ -70,6 +72,15 @@ class ToolCancelAsked:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class InteractionDismissAsked:
+    """interaction.dismiss {interaction_id | call_id}: the Agent takes its question back. Exactly one of the two is not None."""
+
+    envelope: Envelope
+    interaction_id: str | None
+    call_id: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AppMessageReceived:
     """app.message {topic, body} to the live instance of app_scope."""
 
@@ -95,4 +106,4 @@ class InertMessage:
     code: Code  # unsupported_type | unsupported_version
 
 
-AgentCommand = TextReceived | ToolInvoke | ToolCancelAsked | AppMessageReceived | TaskUpdated | InertMessage
+AgentCommand = TextReceived | ToolInvoke | ToolCancelAsked | InteractionDismissAsked | AppMessageReceived | TaskUpdated | InertMessage

@@ -67,6 +67,12 @@ class _ToolCancel(BaseModel):
     call_id: Ident
 
 
+class _Dismiss(BaseModel):
+    model_config = STRICT
+    interaction_id: Ident | None = None
+    call_id: Ident | None = None
+
+
 class _AppMessage(BaseModel):
     model_config = STRICT
     topic: Ident
@@ -153,6 +159,13 @@ def _tool_cancel(envelope: a.Envelope, payload: JsonObject) -> a.AgentCommand:
     return a.ToolCancelAsked(envelope=envelope, call_id=checked.call_id)
 
 
+def _dismiss(envelope: a.Envelope, payload: JsonObject) -> a.AgentCommand:
+    checked = validate(_Dismiss, payload, "/payload")
+    if len(payload) != 1 or None in payload.values():
+        raise Invalid(Refusal(pointer="/payload", expected="either interaction_id or call_id", got_type="object", got_size=len(payload)))
+    return a.InteractionDismissAsked(envelope=envelope, interaction_id=checked.interaction_id, call_id=checked.call_id)
+
+
 def _app_message(envelope: a.Envelope, payload: JsonObject) -> a.AgentCommand:
     checked = validate(_AppMessage, payload, "/payload")
     _require_body(checked.body, "/payload/body")
@@ -166,6 +179,7 @@ def _task(envelope: a.Envelope, payload: JsonObject) -> a.AgentCommand:
 
 _BUILDERS = {
     a.APP_MESSAGE: _app_message,
+    a.INTERACTION_DISMISS: _dismiss,
     a.MESSAGE_TEXT: _text,
     a.TASK_UPDATE: _task,
     a.TOOL_CALL: _tool_call,

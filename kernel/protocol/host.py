@@ -13,9 +13,11 @@ Summaries (absent = null left out; times are RFC 3339 UTC; number = the kernel's
   InstanceSummary  {instance_id, app_scope, title, app_version, state, error?, open_calls, started_at, stopped_at?}
   MessageSummary   {number, message_id, direction: in | out, author: agent | person | demo, type, text, state, created_at}
                    direction is seen from the person: in = from the Agent. state of an out message: pending | acknowledged | refused
+  SurfaceSummary   {surface_id, app_scope, app_session_id, instance_id?, title, container: trusted | isolated, version, is_open,
+                    mounted_view_id?, text: the state for hosts without a web view}
   AppSummary       {app_scope, version, kind, title, description, enabled, tools: [{tool_id, title, enabled}]}
   Snapshot.state   {calls: [CallSummary], instances: [InstanceSummary], focus: [instance_id, bottom first; [] = chat],
-                    messages: [MessageSummary], apps: [AppSummary], revision, agent: {connected, demo}, kernel: {version, epoch}}
+                    messages: [MessageSummary], apps: [AppSummary], surfaces: [SurfaceSummary], revision, agent: {connected, demo}, kernel: {version, epoch}}
 """
 
 from __future__ import annotations
@@ -23,7 +25,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from lineup_sdk.protocol.messages import JsonObject, Message
+from kernel.protocol.host_interactions import DraftSave, InteractionAnswer, InteractionMove, InteractionsList, PolicySet
+from kernel.protocol.host_surfaces import (
+    ArtifactRead,
+    SurfaceEvent,
+    SurfaceMount,
+    SurfacePatch,
+    SurfacePatched,
+    SurfaceUnmount,
+    SurfaceUnmounted,
+)
+from lineup_sdk.protocol.messages import Chunk, JsonObject, Message
 
 # =============================================================================================
 # host -> kernel
@@ -258,7 +270,7 @@ class Snapshot(Message):
 class Delta(Message):
     """view: what one commit changed. changes = [{kind, value}], value as in the snapshot.
 
-    kind: call | instance | message = one summary, replacing the one of the same number or id; focus | apps | agent | revision = the whole.
+    kind: call | instance | message | surface = one summary, replacing the one of the same number or id; focus | apps | agent | revision = the whole.
     """
 
     TYPE: ClassVar[str] = "delta"
@@ -288,9 +300,16 @@ class EnvelopeReceipt(Message):
 FROM_HOST: dict[str, type[Message]] = {
     c.TYPE: c
     for c in (
-        AppClose, AppDisable, AppEnable, AppsList, CallCancel, CallInvoke, CallsList, CallsShow, EnvelopeSubmit, FocusRaise,
-        HostHello, InstancesList, InventoryShow, KernelStatus, KernelStop, LogsRead, MessageSend, MessagesList, OutboxAcknowledge,
+        ArtifactRead, SurfaceEvent, SurfaceMount, SurfacePatch, SurfaceUnmount,
+        AppClose, AppDisable, AppEnable, AppsList, CallCancel, CallInvoke, CallsList, CallsShow, DraftSave, EnvelopeSubmit, FocusRaise,
+        HostHello, InstancesList, InteractionAnswer, InteractionMove, InteractionsList, InventoryShow, KernelStatus, KernelStop, LogsRead, MessageSend, MessagesList, OutboxAcknowledge, PolicySet,
     )
 }  # fmt: skip
 
-TO_HOST: dict[str, type[Message]] = {c.TYPE: c for c in (Delta, EnvelopeReceipt, EnvelopeSent, Goodbye, HostReply, HostWelcome, Snapshot)}
+TO_HOST: dict[str, type[Message]] = {
+    c.TYPE: c
+    for c in (
+        Chunk, SurfacePatched, SurfaceUnmounted,
+        Delta, EnvelopeReceipt, EnvelopeSent, Goodbye, HostReply, HostWelcome, Snapshot,
+    )
+}  # fmt: skip

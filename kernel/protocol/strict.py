@@ -26,34 +26,57 @@ STRICT = ConfigDict(strict=True, extra="forbid", frozen=True, hide_input_in_erro
 Ident = Annotated[str, StringConstraints(min_length=1, max_length=128)]
 Token = Annotated[str, StringConstraints(pattern=r"^[a-z0-9_]{1,64}$")]
 ShortText = Annotated[str, StringConstraints(max_length=1_000)]
+Count = Annotated[int, Field(ge=0, le=MAX_INTEGER)]
 LongText = Annotated[str, StringConstraints(max_length=65_536)]
 
 BOUNDS: Mapping[str, Any] = {
     "after": Ident,
+    "artifact_id": Ident,
+    "base_version": Count,
+    "answer": dict[str, Any],
+    "allowed": bool,
     "before": Annotated[int, Field(ge=0, le=MAX_INTEGER)],
     "call_id": Ident,
+    "draft": dict[str, Any],
+    "expires_at": Annotated[str, StringConstraints(min_length=1, max_length=40)],
     "instance_id": Ident,
+    "interaction_id": Ident,
     "label": Annotated[str, StringConstraints(pattern="^[a-z0-9-]{1,32}$")],
     "limit": Annotated[int, Field(ge=1, le=200)],
+    "media_type": Annotated[str, StringConstraints(pattern=r"^[a-z0-9.+-]{1,63}/[a-z0-9.+-]{1,63}$")],
     "message": ShortText,
     "message_id": Ident,
+    "mount_epoch": Count,
     "n": Annotated[int, Field(ge=0, le=MAX_INTEGER)],
     "name": Ident,
+    "of": Ident,
+    "offset": Count,
     "pairing": Ident,
+    "parent_call_id": Ident,
     "percent": Annotated[float, Field()],
+    "place": Annotated[str, StringConstraints(pattern="^(default|inline|modal)$")],
+    "presentation": Annotated[str, StringConstraints(pattern="^(default|inline|modal)$")],
     "reason": Token,
+    "request": dict[str, Any],
     "role": Annotated[str, StringConstraints(pattern="^(view|admin|agent)$")],
+    "shown_digest": Annotated[str, StringConstraints(pattern="^[0-9a-f]{64}$")],
     "sdk": Annotated[str, StringConstraints(max_length=64)],
+    "sha256": Annotated[str, StringConstraints(pattern="^[0-9a-f]{64}$")],
+    "size": Count,
     "state": Any,
     "stream": Annotated[str, StringConstraints(pattern="^(stdout|stderr|log)$")],
+    "surface_id": Ident,
+    "surface_version": Count,
     "text": LongText,
     "tool_id": Ident,
 }
 _OWN_BOUNDS: Mapping[tuple[str, str], Any] = {
     ("log.write", "text"): Annotated[str, StringConstraints(max_length=MAX_LOG_TEXT_BYTES)],
     ("state.save", "state"): dict[str, Any],
+    ("interactions.list", "state"): Annotated[str, StringConstraints(pattern="^[a-z_]{1,32}$")],
     ("calls.list", "state"): Annotated[str, StringConstraints(pattern="^[a-z_]{1,32}$")],
     ("tool.cancel", "reason"): ShortText,
+    ("ui.cancel", "reason"): ShortText,
     ("lifecycle.request_close", "reason"): ShortText,
 }
 

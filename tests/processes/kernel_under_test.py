@@ -165,8 +165,12 @@ class KernelUnderTest:
     def connect(self) -> Channel:
         """A channel on the local socket, nothing said yet."""
         sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        with _folder(self.home / "run") as folder:
-            sock.connect(f"/proc/self/fd/{folder}/kernel.sock")
+        try:
+            with opened_folder(self.home / "run") as folder:
+                sock.connect(f"/proc/self/fd/{folder}/kernel.sock")
+        except OSError:
+            sock.close()
+            raise
         return Channel(sock, max_in_bytes=MAX_FRAME_BYTES, max_out_bytes=MAX_FRAME_BYTES)
 
     @property
@@ -198,16 +202,20 @@ class KernelUnderTest:
         return self._popen.wait()
 
     def close(self) -> None:
-        """End it, if it still runs, for the clean-up of a test."""
+        """End it, if it still runs, for the clean-up of a test; once more is harmless."""
         self._inherited.close()
+        if self._pidfd < 0:
+            return
         if self._popen.poll() is None:
             self.kill()
             self._popen.wait()
         os.close(self._pidfd)
+        self._pidfd = -1
 
 
 @contextmanager
-def _folder(path: Path) -> Iterator[int]:
+def opened_folder(path: Path) -> Iterator[int]:
+    """A folder's descriptor, so that the length of its path is no limit for a socket's name."""
     fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         yield fd

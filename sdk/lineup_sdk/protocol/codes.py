@@ -26,8 +26,17 @@ class Code(StrEnum):
     CALL_ALREADY_FINAL = "call_already_final"  # The call has its one outcome; nothing can change it.
     CALL_ID_CONFLICT = "call_id_conflict"  # The call_id was used before for another content.
     CALL_NOT_FOUND = "call_not_found"  # The asker owns no call of that id.
+    INTERACTION_ALREADY_FINAL = "interaction_already_final"  # The interaction has its one outcome; nothing can change it.
+    INTERACTION_NOT_FOUND = "interaction_not_found"  # The asker has no interaction of that id.
+    USE_DISMISS = "use_dismiss"  # An interactive call is ended by interaction.dismiss, not by a cancel.
+    ANSWER_INVALID = "answer_invalid"  # The answer does not fit the question that was shown.
     TOPIC_NOT_SUBSCRIBED = "topic_not_subscribed"  # The app's Manifest does not subscribe to that topic.
-    SURFACE_UNAVAILABLE = "surface_unavailable"  # The tool needs a surface and no view can show one.
+    SURFACE_UNAVAILABLE = "surface_unavailable"  # No view can show a surface, or there is no such surface to show.
+    STALE_MOUNT = "stale_mount"  # Another view shows this surface now, or this mount has ended.
+    VERSION_CONFLICT = "version_conflict"  # The change was made on another version of the surface than the current one.
+    ARTIFACT_NOT_FOUND = "artifact_not_found"  # The asker owns no artifact of that id.
+    SIZE_MISMATCH = "size_mismatch"  # The bytes are not as many as were announced.
+    DIGEST_MISMATCH = "digest_mismatch"  # The bytes are others than were announced.
 
     # --- how a call ended without a result
     TOOL_FAILED = "tool_failed"  # The app reported failure.

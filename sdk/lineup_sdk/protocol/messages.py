@@ -1,4 +1,4 @@
-"""Both directions of a worker channel (SPEC 2, 5, 6, 8). Both ends import this file and nothing else of each other.
+"""Both directions of a worker channel (SPEC 2, 5, 6, 8); those of surfaces and artifacts stand in surface_messages.py.
 
 A frame is `{"type": <noun.verb>, "id"?: <request number>, ...fields}`. Rules:
 1. A message is a frozen dataclass of plain data; a field that is None is absent on the wire.
@@ -10,20 +10,39 @@ A frame is `{"type": <noun.verb>, "id"?: <request number>, ...fields}`. Rules:
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
-from typing import Any, ClassVar
+from dataclasses import dataclass
+from typing import ClassVar
 
-JsonObject = dict[str, Any]
+from lineup_sdk.protocol.interaction_messages import UI_MESSAGES, InteractionPresented, UiChanged
+from lineup_sdk.protocol.message import JsonObject, Message, to_frame
+from lineup_sdk.protocol.surface_messages import (
+    ArtifactGet,
+    ArtifactPut,
+    SurfaceChanged,
+    SurfaceClose,
+    SurfaceOpen,
+    SurfaceRead,
+    SurfaceUpdate,
+)
+
+__all__ = ["JsonObject", "Message", "to_frame"]  # of kernel.protocol and the SDK alike; the rest is named where it stands
 
 IDENTITY_KEYS = frozenset({"app_scope", "conversation_id", "instance_id", "owner"})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Message:
-    """What every message shares: its name on the wire and whether it is answered."""
+# =============================================================================================
+# both directions
+# =============================================================================================
 
-    TYPE: ClassVar[str] = ""
-    EXPECTS_REPLY: ClassVar[bool] = False
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chunk(Message):
+    """A part of something too big for one frame. of = its name; last = no more parts follow. Not answered."""
+
+    TYPE: ClassVar[str] = "chunk"
+    of: str
+    data: bytes
+    last: bool
 
 
 # =============================================================================================
@@ -217,8 +236,7 @@ class Pong(Message):
 # Types of later parts of the SDK: they exist, so asking for one without its grant is `capability_denied`, not a wire error.
 UNGRANTED_TYPES = frozenset(
     {
-        "artifact.get", "artifact.put", "capability.request", "conversation.send_text", "surface.close", "surface.open",
-        "surface.read", "surface.update", "timeline.place", "ui.cancel", "ui.get", "ui.request", "ui.subscribe",
+        "capability.request", "conversation.send_text", "timeline.place",
     }
 )  # fmt: skip
 
@@ -241,16 +259,6 @@ class Welcome(Message):
     epoch: str
     context: JsonObject
     source: JsonObject | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Chunk(Message):
-    """A part of something too big for one frame. of = its name; last = no more parts follow."""
-
-    TYPE: ClassVar[str] = "chunk"
-    of: str
-    data: bytes
-    last: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -336,37 +344,17 @@ class Ping(Message):
 FROM_WORKER: dict[str, type[Message]] = {
     c.TYPE: c
     for c in (
-        Hello, InboxAcknowledge, InboxList, InboxSubscribe, LifecycleRequestBackground, LifecycleRequestClose,
-        LifecycleRequestForeground, LifecycleStarted, LogWrite, Pong, StateLoad, StateSave, ToolAccept, ToolCancel,
-        ToolCancelSeen, ToolComplete, ToolFail, ToolProgress, ToolsGet, ToolsSubscribe,
+        ArtifactGet, ArtifactPut, Chunk, Hello, InboxAcknowledge, InboxList, InboxSubscribe, LifecycleRequestBackground,
+        LifecycleRequestClose, LifecycleRequestForeground, LifecycleStarted, LogWrite, Pong, StateLoad, StateSave, SurfaceClose,
+        SurfaceOpen, SurfaceRead, SurfaceUpdate, ToolAccept, ToolCancel, ToolCancelSeen, ToolComplete, ToolFail, ToolProgress,
+        ToolsGet, ToolsSubscribe, *UI_MESSAGES,
     )
 }  # fmt: skip
 
 TO_WORKER: dict[str, type[Message]] = {
     c.TYPE: c
     for c in (
-        Chunk, ContextChanged, InboxDelivered, LifecycleStopping, Ping, Reply, ToolCalled, ToolCancelRequested, ToolEnded,
-        Welcome,
+        Chunk, ContextChanged, InboxDelivered, InteractionPresented, LifecycleStopping, Ping, Reply, SurfaceChanged, ToolCalled,
+        ToolCancelRequested, ToolEnded, UiChanged, Welcome,
     )
 }  # fmt: skip
-
-
-_field_names: dict[type[Message], tuple[str, ...]] = {}
-
-
-def _names_of(kind: type[Message]) -> tuple[str, ...]:
-    if kind not in _field_names:
-        _field_names[kind] = tuple(f.name for f in fields(kind))
-    return _field_names[kind]
-
-
-def to_frame(message: Message, request_id: int | None = None) -> JsonObject:
-    """Turn a message into the map that goes into a frame; absent fields are left out."""
-    frame: JsonObject = {"type": message.TYPE}
-    if request_id is not None:
-        frame["id"] = request_id
-    for name in _names_of(type(message)):
-        value = getattr(message, name)
-        if value is not None:
-            frame[name] = value
-    return frame

@@ -1,0 +1,36 @@
+"""What surfaces and artifacts set off after a commit: a part of kernel.core.decision.Effect."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lineup_sdk.protocol.messages import Message
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SendToView:
+    """Put a message on the channel of that view, if it is still attached."""
+
+    view_id: str
+    message: Message
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TellSurfaceChanged:
+    """Say the newest version to the worker of that life, unless it was told since it last looked (SPEC 9.1: coalesced)."""
+
+    instance_id: str
+    life: int
+    version: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SendArtifact:
+    """Put a window of kept bytes on the channel of that life, in chunks named `of`."""
+
+    instance_id: str
+    life: int
+    of: str
+    sha256: str
+    size: int
+    offset: int

@@ -1,0 +1,7 @@
+"""The fixtures of the process tests, for those that make a kernel fail at a chosen moment."""
+
+from __future__ import annotations
+
+from tests.processes.conftest import apps, reaping, start
+
+__all__ = ["apps", "reaping", "start"]

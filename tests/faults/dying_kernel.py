@@ -1,0 +1,65 @@
+"""The kernel, with one named moment of one turn at which it dies or breaks: `-m tests.faults.dying_kernel MOMENT COMMAND NOTES serve ...`.
+
+Moments, in their order:
+  applied    the turn's rows are written, the commit has not begun: kill -9
+  committed  the commit is done, nothing of its effects has left: kill -9
+  broken     an exception nobody expects, whose text quotes everything the turn wrote
+  full       the disk is full when the turn is committed
+  never      it lives on
+NOTES is a file for the names of the `except` handlers that are entered (noting.py), or `-`.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from typing import Any
+
+from tests.faults import noting
+
+MOMENT, COMMAND, NOTES = sys.argv[1:4]
+if NOTES != "-":
+    noting.install(NOTES)  # before the first import of the kernel
+
+from kernel import serve  # noqa: E402
+from kernel.__main__ import main  # noqa: E402
+from kernel.core.decision import Decision  # noqa: E402
+from kernel.database import StorageFailed  # noqa: E402
+from kernel.store import Store  # noqa: E402
+from lineup_sdk.protocol.codes import Code  # noqa: E402
+
+
+def _die() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+class DyingStore(Store):
+    """A store that knows its moment."""
+
+    _is_near = False
+
+    def apply(self, decision: Decision, *, command: str, **more: Any) -> None:
+        """As the real one, up to its moment."""
+        super().apply(decision, command=command, **more)
+        if command != COMMAND:
+            return
+        self._is_near = True
+        if MOMENT == "applied":
+            _die()
+        if MOMENT == "broken":
+            raise RuntimeError(f"{decision}")
+
+    def commit(self) -> None:
+        """As the real one, up to its moment."""
+        if self._is_near and MOMENT == "full":
+            raise StorageFailed(Code.STORE_FULL)
+        super().commit()
+        if self._is_near and MOMENT == "committed":
+            _die()
+
+
+if __name__ == "__main__":
+    del sys.argv[1:4]
+    serve.Store = DyingStore  # type: ignore[misc]
+    sys.exit(main())
