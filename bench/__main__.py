@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 
 from bench import counts, measures, report
+from bench.kernel_process import ROOT
 
 
 def main() -> int:
@@ -25,7 +26,7 @@ def main() -> int:
     run["counts"] = counts.per_call()
     path = report.keep(run)
     print(report.table(run))
-    _say(f"kept as {path.relative_to(measures.ROOT)}")
+    _say(f"kept as {path.relative_to(ROOT)}")
     return 0
 
 

@@ -15,7 +15,7 @@ import apsw
 
 from kernel.__main__ import main
 from lineup_sdk import channel
-from lineup_sdk.protocol.framing import FrameReader
+from lineup_sdk.protocol import framing
 
 counts = {"statements": 0, "commits": 0, "frames_in": 0, "frames_out": 0}
 
@@ -30,7 +30,7 @@ def count_statements(connection: apsw.Connection) -> None:
     connection.trace_v2(apsw.SQLITE_TRACE_STMT, on_statement)
 
 
-class CountedReader(FrameReader):
+class CountedReader(framing.FrameReader):
     """Counts whole frames."""
 
     def next_frame_bytes(self) -> bytes | None:
@@ -42,7 +42,7 @@ class CountedReader(FrameReader):
 
 def count_frames() -> None:
     """Count frames of every channel."""
-    encode = channel.encode_frame
+    encode = framing.encode_frame
 
     def counted(frame: dict[str, object], max_frame_bytes: int) -> bytes:
         counts["frames_out"] += 1

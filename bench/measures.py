@@ -185,7 +185,7 @@ def contest() -> Iterator[tuple[Contest, Running, Json]]:
         second.agent(tools()) as in_memory,
         peer() as client,
     ):
-        launched = {"on_disk": launches(on_disk), "in_memory": launches(in_memory)}
+        launched: Json = {"on_disk": launches(on_disk), "in_memory": launches(in_memory)}
         for side in (on_disk, in_memory, client):
             side.measure("sequential", SEQUENTIAL_CALLS)
         yield Contest(on_disk, in_memory, client), running, launched

@@ -14,7 +14,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from mcp import Client, StdioServerParameters
+from mcp import Client, StdioServerParameters  # type: ignore[import-not-found, unused-ignore]  # of another environment
 
 ARGUMENTS = {"a": 1, "b": 2, "mode": "fast", "note": "hello world, small note"}
 SERVER = StdioServerParameters(command=sys.executable, args=[str(Path(__file__).with_name("peer_server.py"))])

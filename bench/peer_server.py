@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Literal
 
-from mcp.server import MCPServer
+from mcp.server import MCPServer  # type: ignore[import-not-found, unused-ignore]  # of another environment
 
 server = MCPServer("bench", log_level="ERROR")
 
 
-@server.tool()
+@server.tool()  # type: ignore[untyped-decorator, unused-ignore]
 def calc(a: int, b: int, mode: Literal["fast", "slow"] = "fast", note: str = "") -> dict[str, int]:
     """Add two numbers."""
     del mode, note

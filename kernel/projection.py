@@ -15,7 +15,7 @@ import cbor2
 
 from kernel.core.machines import CALL_OPEN, OutboxState
 from kernel.core.manifest import Manifest
-from kernel.core.records import Instance, OutboxRow, Source, TimelineMessage, ToolCall, decode_body
+from kernel.core.records import InboxRow, Instance, OutboxRow, Source, TimelineMessage, ToolCall, decode_body
 from kernel.core.runtime import SCOPE as RUNTIME_SCOPE
 from kernel.core.runtime import VERSION
 from kernel.protocol.agent import MESSAGE_TEXT
@@ -140,7 +140,7 @@ def instance_summary(view: StoreView, instance: Instance) -> JsonObject:
     )
 
 
-def message_summary(message: TimelineMessage, outbox_state: OutboxState | None) -> JsonObject:
+def message_summary(message: TimelineMessage, row: OutboxRow | None) -> JsonObject:
     """MessageSummary."""
     body = decode_body(message.body_cbor)
     is_out = message.author is Source.PERSON
@@ -151,9 +151,33 @@ def message_summary(message: TimelineMessage, outbox_state: OutboxState | None) 
         "author": message.author.value,
         "type": message.type,
         "text": _text_of(message.type, body),
-        "state": outbox_state.value if is_out and outbox_state else "received",
+        "state": row.state.value if is_out and row else "received",
+        "folded": message.is_folded,
         "created_at": time_text(message.created_at),
+        **({"code": row.refused_code} if row and row.refused_code else {}),
     }
+
+
+def session_summary(view: StoreView, session: AppSession) -> JsonObject:
+    """SessionSummary."""
+    manifest = view.manifests.get(session.app_scope)
+    newest = view.sessions.newest_instance(session.app_session_id)
+    is_alive = newest is not None and newest.state not in INSTANCE_FINAL
+    return _without_nulls(
+        {
+            "number": session.number,
+            "app_session_id": session.app_session_id,
+            "app_scope": session.app_scope,
+            "title": manifest.title if manifest else session.app_scope,
+            "state": "open" if session.closed_at is None else "closed",
+            "opened_at": time_text(session.opened_at),
+            "closed_at": time_text(session.closed_at) if session.closed_at else None,
+            "continues": session.continues,
+            "instance_id": newest.instance_id if newest is not None and is_alive else None,
+            "failed": view.sessions.has_failed(session),
+            "messages": view.sessions.message_count(session.app_session_id),
+        }
+    )
 
 
 def _text_of(type_: str, body: JsonObject) -> str:
@@ -162,6 +186,20 @@ def _text_of(type_: str, body: JsonObject) -> str:
     if "title" in body:
         return f"{body['title']}: {body.get('state', '')}"
     return f"[{body.get('code', type_)}]"
+
+
+def parked_summary(row: InboxRow) -> JsonObject:
+    """A parked message as the person's list shows it: all but its body."""
+    return {
+        "number": row.number,
+        "app_scope": row.app_scope,
+        "instance_id": row.instance_id,
+        "topic": row.topic,
+        "delivery_count": row.delivery_count,
+        "crash_count": row.crash_count,
+        "size": len(row.body_cbor),
+        "created_at": time_text(row.created_at),
+    }
 
 
 def app_summary(manifest: Manifest, disabled: frozenset[str]) -> JsonObject:

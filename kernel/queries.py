@@ -10,9 +10,11 @@ from kernel import projection
 from kernel.core.decision import Detail, Rejected
 from kernel.core.machines import CallStatus
 from kernel.core.runtime import VERSION
+from kernel.explain import explain
 from kernel.logring import LogRings
 from kernel.presence import Presence
 from kernel.protocol import host as h
+from kernel.protocol import host_upkeep as u
 from kernel.store_view import StoreView
 from lineup_sdk.protocol.codes import Code
 from lineup_sdk.protocol.messages import JsonObject
@@ -89,8 +91,25 @@ def _kernel_status(facts: Facts, query: h.KernelStatus) -> JsonObject:
     }
 
 
+def _inbox_parked(facts: Facts, query: u.InboxParked) -> JsonObject:
+    rows = facts.view.upkeep.parked_rows(after=query.after, limit=query.limit + 1)
+    page = rows[: query.limit]
+    return {"rows": [projection.parked_summary(row) for row in page], "more": len(rows) > len(page)}
+
+
+def _audit_tail(facts: Facts, query: u.AuditTail) -> JsonObject:
+    return {"rows": list(facts.view.upkeep.audit_after(after=query.after, limit=query.limit))}
+
+
+def _explain(facts: Facts, query: u.Explain) -> JsonObject:
+    return explain(facts.view, query.what)
+
+
 QUERIES: Mapping[type, Callable[[Facts, Any], JsonObject]] = {
     h.AppsList: _apps_list,
+    u.AuditTail: _audit_tail,
+    u.Explain: _explain,
+    u.InboxParked: _inbox_parked,
     h.CallsList: _calls_list,
     h.CallsShow: _calls_show,
     h.InstancesList: _instances_list,

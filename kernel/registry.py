@@ -24,7 +24,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
-from kernel.core.builtin import RUNTIME
+from kernel.core.builtin import BUILTIN
 from kernel.core.manifest import EntryFile, Kind, Manifest, ManifestInvalid, parse_manifest
 
 MAX_MANIFEST_BYTES: Final = 512 * 1024
@@ -63,7 +63,7 @@ def load_registry(manifest_folder: Path, workers_folder: Path, app_folders: Sequ
         *_builtin_apps(manifest_folder.resolve(), workers_folder.resolve()),
         *_further_apps([folder.resolve() for folder in app_folders]),
     )
-    manifests = {RUNTIME.app_scope: RUNTIME}
+    manifests = dict(BUILTIN)
     sources: dict[str, tuple[SourceFile, ...]] = {}
     for role, (manifest, files) in apps:
         if manifest.app_scope in manifests:

@@ -47,6 +47,8 @@ CREATE TABLE tool_call (
   cancel TEXT NOT NULL CHECK (cancel IN ('none', 'asked', 'acknowledged')),
   cancel_boot_id TEXT,
   cancel_at_ms INTEGER,
+  human_waits INTEGER NOT NULL CHECK (human_waits >= 0),
+  held_ms INTEGER,
   progress_cbor BLOB,
   progress_window_ms INTEGER NOT NULL,
   progress_count INTEGER NOT NULL,
@@ -80,8 +82,10 @@ CREATE TABLE instance (
   close_reason TEXT,
   stopped_at INTEGER,
   error TEXT,
-  is_ending INTEGER NOT NULL CHECK (is_ending IN (0, 1))
+  is_ending INTEGER NOT NULL CHECK (is_ending IN (0, 1)),
+  ui_subscribed_life INTEGER
 ) STRICT;
+CREATE INDEX instance_of_session ON instance (app_session_id, number);
 CREATE INDEX instance_current ON instance (app_scope, number)
   WHERE state IN ('starting', 'foreground', 'background', 'suspended', 'stopping');
 
@@ -124,6 +128,7 @@ CREATE TABLE inbox_row (
   UNIQUE (message_id, conversation_id)
 ) STRICT;
 -- Covers the size of an inbox without touching a body.
+CREATE INDEX inbox_row_parked ON inbox_row (number) WHERE state = 'parked';
 CREATE INDEX inbox_row_held ON inbox_row (instance_id, number, state, body_bytes) WHERE state IN ('deliverable', 'parked');
 
 CREATE TABLE outbox_row (
@@ -198,25 +203,36 @@ CREATE TABLE interaction (
   owner_app_scope TEXT NOT NULL,
   owner_instance_id TEXT,
   conversation_id TEXT NOT NULL,
-  surface_id TEXT,
   call_number INTEGER,
+  parent_call_number INTEGER,
   app_session_id TEXT,
   request_cbor BLOB NOT NULL,
   shown_digest BLOB NOT NULL,
   created_at INTEGER NOT NULL,
   status TEXT NOT NULL CHECK (status IN ('pending', 'presented', 'submitted', 'completed', 'cancelled', 'expired', 'failed')),
   updated_at INTEGER NOT NULL,
+  place TEXT NOT NULL CHECK (place IN ('default', 'inline', 'modal')),
+  expires_at INTEGER,
   deadline_boot_id TEXT,
   deadline_at_ms INTEGER,
   result_cbor BLOB,
   answered_by_view TEXT,
   error_code TEXT,
-  CHECK ((deadline_boot_id IS NULL) = (deadline_at_ms IS NULL))
+  CHECK ((deadline_boot_id IS NULL) = (deadline_at_ms IS NULL)),
+  CHECK ((status IN ('pending', 'presented')) = (result_cbor IS NULL)),
+  CHECK ((source = 'miniapp_tool') = (owner_instance_id IS NOT NULL))
 ) STRICT;
 CREATE INDEX interaction_open ON interaction (number) WHERE status IN ('pending', 'presented');
+CREATE INDEX interaction_by_status ON interaction (status, number);
 CREATE UNIQUE INDEX interaction_of_call ON interaction (call_number) WHERE call_number IS NOT NULL;
 
--- Surfaces (SPEC 9): state is the snapshot at snapshot_version, patches follow it up to version. A mount counts only in its epoch.
+-- What the person allows by name; absent is no.
+CREATE TABLE policy (
+  name TEXT PRIMARY KEY,
+  allowed INTEGER NOT NULL CHECK (allowed IN (0, 1))
+) STRICT, WITHOUT ROWID;
+
+-- Surfaces (SPEC 9): a snapshot, and the patches that follow it up to version. A mount counts only in its epoch.
 CREATE TABLE surface (
   number INTEGER PRIMARY KEY,
   surface_id TEXT NOT NULL UNIQUE,
@@ -225,14 +241,18 @@ CREATE TABLE surface (
   conversation_id TEXT NOT NULL,
   container TEXT NOT NULL CHECK (container IN ('trusted', 'isolated')),
   opened_at INTEGER NOT NULL,
+  updated_at INTEGER NOT NULL,
   version INTEGER NOT NULL CHECK (version >= 0),
+  state_bytes INTEGER NOT NULL CHECK (state_bytes > 0),
+  state_members INTEGER NOT NULL CHECK (state_members >= 0),
   snapshot_version INTEGER NOT NULL CHECK (snapshot_version BETWEEN 0 AND version),
-  state_cbor BLOB NOT NULL,
+  patch_bytes INTEGER NOT NULL CHECK (patch_bytes >= 0),
   mount_epoch INTEGER NOT NULL CHECK (mount_epoch >= 0),
   mounted_view_id TEXT,
-  updated_at INTEGER NOT NULL,
-  closed_at INTEGER
+  closed_at INTEGER,
+  CHECK (closed_at IS NULL OR mounted_view_id IS NULL)
 ) STRICT;
+CREATE INDEX surface_open ON surface (number) WHERE closed_at IS NULL;
 
 CREATE TABLE surface_patch (
   surface_number INTEGER NOT NULL,
@@ -240,6 +260,85 @@ CREATE TABLE surface_patch (
   patch_cbor BLOB NOT NULL,
   created_at INTEGER NOT NULL,
   PRIMARY KEY (surface_number, version)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE surface_snapshot (
+  surface_number INTEGER PRIMARY KEY,
+  version INTEGER NOT NULL CHECK (version >= 0),
+  state_cbor BLOB NOT NULL
+) STRICT;
+CREATE TRIGGER surface_compacted AFTER UPDATE ON surface_snapshot BEGIN
+  DELETE FROM surface_patch WHERE surface_number = new.surface_number AND version <= new.version;
+END;
+
+-- Artifacts (SPEC 9.4): the bytes stand in files named by their SHA-256, and did so before the row was written.
+CREATE TABLE artifact (
+  number INTEGER PRIMARY KEY,
+  artifact_id TEXT NOT NULL UNIQUE,
+  app_session_id TEXT NOT NULL,
+  app_scope TEXT NOT NULL,
+  conversation_id TEXT NOT NULL,
+  sha256 TEXT NOT NULL CHECK (length(sha256) = 64),
+  size INTEGER NOT NULL CHECK (size >= 0),
+  media_type TEXT NOT NULL,
+  created_at INTEGER NOT NULL,
+  is_lost INTEGER NOT NULL CHECK (is_lost IN (0, 1))
+) STRICT;
+-- Covers what an App session holds; the second says whether bytes are still needed.
+CREATE INDEX artifact_of_session ON artifact (app_session_id, sha256, size) WHERE is_lost = 0;
+CREATE INDEX artifact_of_content ON artifact (sha256) WHERE is_lost = 0;
+
+-- Capabilities (SPEC 10): one row a request; in state granted it is the grant, for one use by one view. Arguments leave when it ends.
+CREATE TABLE capability_request (
+  number INTEGER PRIMARY KEY,
+  request_id TEXT NOT NULL UNIQUE,
+  capability TEXT NOT NULL,
+  contract_version INTEGER NOT NULL,
+  app_scope TEXT NOT NULL,
+  instance_id TEXT NOT NULL,
+  conversation_id TEXT NOT NULL,
+  anchor TEXT NOT NULL,
+  reason TEXT NOT NULL,
+  parent_call_number INTEGER,
+  shown_digest BLOB NOT NULL,
+  created_at INTEGER NOT NULL,
+  status TEXT NOT NULL CHECK (status IN ('asked', 'granted', 'done', 'failed', 'denied', 'cancelled', 'revoked', 'unknown')),
+  updated_at INTEGER NOT NULL,
+  arguments_cbor BLOB,
+  scope TEXT CHECK (scope IN ('once', 'while_open', 'always', 'never')),
+  consent_view_id TEXT,
+  provider_view_id TEXT,
+  deadline_ms INTEGER,
+  error_code TEXT,
+  reason_of_end TEXT,
+  CHECK ((status IN ('asked', 'granted')) = (arguments_cbor IS NOT NULL)),
+  CHECK (status <> 'granted' OR (scope IS NOT NULL AND provider_view_id IS NOT NULL AND deadline_ms IS NOT NULL)),
+  CHECK (status NOT IN ('denied', 'cancelled', 'revoked', 'unknown') OR error_code IS NOT NULL)
+) STRICT;
+CREATE INDEX capability_request_open ON capability_request (number) WHERE status IN ('asked', 'granted');
+
+-- Standing answers of the person: at most one active about an App and a capability.
+CREATE TABLE permission (
+  number INTEGER PRIMARY KEY,
+  app_scope TEXT NOT NULL,
+  capability TEXT NOT NULL,
+  contract_version INTEGER NOT NULL,
+  anchor TEXT NOT NULL,
+  scope TEXT NOT NULL CHECK (scope IN ('while_open', 'always', 'never')),
+  instance_id TEXT,
+  view_id TEXT NOT NULL,
+  granted_at INTEGER NOT NULL,
+  state TEXT NOT NULL CHECK (state IN ('active', 'revoked', 'lapsed', 'replaced')),
+  ended_at INTEGER,
+  CHECK ((scope = 'while_open') = (instance_id IS NOT NULL)),
+  CHECK ((state = 'active') = (ended_at IS NULL))
+) STRICT;
+CREATE UNIQUE INDEX permission_active ON permission (app_scope, capability) WHERE state = 'active';
+
+CREATE TABLE acceptance (
+  app_scope TEXT PRIMARY KEY,
+  capabilities TEXT NOT NULL CHECK (json_valid(capabilities)),
+  accepted_at INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 
 -- One content-free row a decision, chained: hash = SHA-256 over previous_hash and the fields before it (kernel/audit.py).
@@ -260,3 +359,4 @@ CREATE TABLE audit (
   hash BLOB NOT NULL CHECK (length(hash) = 32)
 ) STRICT;
 CREATE INDEX audit_of_number ON audit (number, seq) WHERE number IS NOT NULL;
+CREATE INDEX audit_of_instance ON audit (instance_id, seq) WHERE instance_id IS NOT NULL;

@@ -15,9 +15,9 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from kernel.core.decision import KernelBug
 from kernel.core.inventory import Enablement, Inventory, PublishedRevision, publish
-from kernel.core.machines import CALL_OPEN, INSTANCE_FINAL, OutboxState
+from kernel.core.machines import CALL_OPEN, INSTANCE_FINAL, INTERACTION_OPEN, OutboxState
 from kernel.core.manifest import Manifest, ToolDescriptor
-from kernel.core.records import Door, FocusStack, Instance, OutboxRow, PublishedInventory, Record, Source, Switch, ToolCall
+from kernel.core.records import Door, FocusStack, InboxRow, Instance, Interaction, OutboxRow, Policy, PublishedInventory, Record, Source, Switch, ToolCall
 
 
 class Memory:
@@ -33,8 +33,11 @@ class Memory:
         self.door = Source.AGENT
         self.open = OpenCalls()
         self.instances: dict[str, Instance] = {}  # neither stopped nor failed, by id, oldest first
+        self.touched_ms: dict[str, int] = {}  # boottime of the last record about an instance, in this run only
         self.focus = FocusStack(instance_ids=())
         self.pending_rows: set[int] = set()
+        self.interactions: dict[str, Interaction] = {}  # without an outcome, by id
+        self.policies: set[str] = set()  # that the person allows
         self._published: PublishedRevision | None = None
         self._inventory: Inventory | None = None
 
@@ -60,6 +63,10 @@ class Memory:
                     self.focus = record
                 case Switch():
                     self._follow_switch(record)
+                case Interaction():
+                    self._follow_interaction(record)
+                case Policy(name=name):
+                    (self.policies.add if record.allowed else self.policies.discard)(name)
                 case PublishedInventory():
                     self._published = PublishedRevision(record.epoch, record.number, record.digest)
                     self._inventory = None
@@ -67,6 +74,12 @@ class Memory:
                     self.door = record.destination
                 case _:
                     pass  # everything else is read from its row
+
+    def touch(self, records: Iterable[Record], boottime_ms: int) -> None:
+        """Note which instances were used at that time (kernel.core.focus, rule 5). Raises nothing; after `remember`."""
+        for record in records:
+            if isinstance(record, Instance | InboxRow | ToolCall) and record.instance_id in self.instances:
+                self.touched_ms[record.instance_id] = boottime_ms
 
     def forget_row(self, number: int) -> None:
         """Follow the removal of an outbox row."""
@@ -82,8 +95,15 @@ class Memory:
     def _follow_instance(self, instance: Instance) -> None:
         if instance.state in INSTANCE_FINAL:
             self.instances.pop(instance.instance_id, None)
+            self.touched_ms.pop(instance.instance_id, None)
         else:
             self.instances[instance.instance_id] = instance
+
+    def _follow_interaction(self, interaction: Interaction) -> None:
+        if interaction.status in INTERACTION_OPEN:
+            self.interactions[interaction.interaction_id] = interaction
+        else:
+            self.interactions.pop(interaction.interaction_id, None)
 
     def _follow_switch(self, switch: Switch) -> None:
         disabled = self.enablement.disabled

@@ -52,35 +52,40 @@ def read_time(value: int) -> datetime:
     return _EPOCH + timedelta(microseconds=value)
 
 
-def _opt_time_value(at: datetime | None) -> int | None:
+def opt_time_value(at: datetime | None) -> int | None:
+    """time_value, or None."""
     return None if at is None else time_value(at)
 
 
-def _read_opt_time(value: int | None) -> datetime | None:
+def read_opt_time(value: int | None) -> datetime | None:
+    """read_time, or None."""
     return None if value is None else read_time(value)
 
 
-def _deadline_values(deadline: Deadline | None) -> tuple[str | None, int | None]:
+def deadline_values(deadline: Deadline | None) -> tuple[str | None, int | None]:
+    """The two columns of a deadline."""
     return (None, None) if deadline is None else (deadline.boot_id, deadline.at_ms)
 
 
-def _read_deadline(boot_id: str | None, at_ms: int | None) -> Deadline | None:
+def read_deadline(boot_id: str | None, at_ms: int | None) -> Deadline | None:
+    """A deadline from its two columns."""
     return None if boot_id is None or at_ms is None else Deadline(boot_id, at_ms)
 
 
-def _read_code(value: str | None) -> Code | None:
+def read_code(value: str | None) -> Code | None:
+    """A code, or None."""
     return None if value is None else Code(value)
 
 
 # --------------------------------------------------------------------------------- tool calls
 
 _PUT_TOOL_CALL = """
-INSERT INTO tool_call VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)
+INSERT INTO tool_call VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)
 ON CONFLICT (number) DO UPDATE SET
   status = excluded.status, updated_at = excluded.updated_at, instance_id = excluded.instance_id, attempts = excluded.attempts,
   delivered_life = excluded.delivered_life, raised = excluded.raised, deadline_boot_id = excluded.deadline_boot_id,
   deadline_at_ms = excluded.deadline_at_ms, cancel = excluded.cancel, cancel_boot_id = excluded.cancel_boot_id,
-  cancel_at_ms = excluded.cancel_at_ms, progress_cbor = excluded.progress_cbor, progress_window_ms = excluded.progress_window_ms,
+  cancel_at_ms = excluded.cancel_at_ms, human_waits = excluded.human_waits, held_ms = excluded.held_ms, progress_cbor = excluded.progress_cbor, progress_window_ms = excluded.progress_window_ms,
   progress_count = excluded.progress_count, result_cbor = excluded.result_cbor, error_code = excluded.error_code
 """
 
@@ -91,7 +96,7 @@ OPEN_CALLS = "SELECT * FROM tool_call WHERE status IN ('received', 'routing', 'w
 def _tool_call_values(c: ToolCall) -> Values:
     identity = (c.number, c.call_id, c.tool_id, c.inventory_revision, c.descriptor_digest, c.source, c.app_scope, c.conversation_id)
     standing = (c.status, time_value(c.updated_at), c.instance_id, c.attempts, c.delivered_life, c.raised)
-    clocks = (*_deadline_values(c.deadline), c.cancel, *_deadline_values(c.cancel_deadline))
+    clocks = (*deadline_values(c.deadline), c.cancel, *deadline_values(c.cancel_deadline), c.human_waits, c.held_ms)
     said = (c.progress_cbor, c.progress_window_ms, c.progress_count, c.result_cbor, c.error_code)
     return (*identity, c.content_digest, c.input_cbor, time_value(c.created_at), *standing, *clocks, *said)
 
@@ -116,26 +121,29 @@ def read_tool_call(row: Row) -> ToolCall:
         attempts=row[14],
         delivered_life=row[15],
         raised=bool(row[16]),
-        deadline=_read_deadline(row[17], row[18]),
+        deadline=read_deadline(row[17], row[18]),
         cancel=Cancel(row[19]),
-        cancel_deadline=_read_deadline(row[20], row[21]),
-        progress_cbor=row[22],
-        progress_window_ms=row[23],
-        progress_count=row[24],
-        result_cbor=row[25],
-        error_code=_read_code(row[26]),
+        cancel_deadline=read_deadline(row[20], row[21]),
+        human_waits=row[22],
+        held_ms=row[23],
+        progress_cbor=row[24],
+        progress_window_ms=row[25],
+        progress_count=row[26],
+        result_cbor=row[27],
+        error_code=read_code(row[28]),
     )
 
 
 # --------------------------------------------------------------------------------- instances, focus, sessions, state
 
 _PUT_INSTANCE = """
-INSERT INTO instance VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)
+INSERT INTO instance VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)
 ON CONFLICT (number) DO UPDATE SET
   app_version = excluded.app_version, bundle_digest = excluded.bundle_digest, state = excluded.state, life = excluded.life,
   tools_subscribed = excluded.tools_subscribed, inbox_subscribed = excluded.inbox_subscribed, crash_boot_id = excluded.crash_boot_id,
   crashes_ms = excluded.crashes_ms, act_boot_id = excluded.act_boot_id, act_ms = excluded.act_ms, close_reason = excluded.close_reason,
-  stopped_at = excluded.stopped_at, error = excluded.error, is_ending = excluded.is_ending
+  stopped_at = excluded.stopped_at, error = excluded.error, is_ending = excluded.is_ending,
+  ui_subscribed_life = excluded.ui_subscribed_life
 """
 
 
@@ -149,7 +157,8 @@ def _instance_values(i: Instance) -> Values:
     identity = (i.number, i.instance_id, i.app_scope, i.app_version, i.bundle_digest, i.conversation_id, i.app_session_id)
     life = (i.state, i.life, i.parent_instance_id, i.tools_subscribed, i.inbox_subscribed)
     clocks = (i.crash_boot_id, json.dumps(i.crashes_ms), i.act_boot_id, i.act_ms)
-    return (*identity, time_value(i.started_at), *life, *clocks, i.close_reason, _opt_time_value(i.stopped_at), i.error, i.is_ending)
+    end = (i.close_reason, opt_time_value(i.stopped_at), i.error, i.is_ending, i.ui_subscribed_life)
+    return (*identity, time_value(i.started_at), *life, *clocks, *end)
 
 
 def read_instance(row: Row) -> Instance:
@@ -173,9 +182,10 @@ def read_instance(row: Row) -> Instance:
         act_boot_id=row[15],
         act_ms=row[16],
         close_reason=row[17],
-        stopped_at=_read_opt_time(row[18]),
-        error=_read_code(row[19]),
+        stopped_at=read_opt_time(row[18]),
+        error=read_code(row[19]),
         is_ending=bool(row[20]),
+        ui_subscribed_life=row[21],
     )
 
 
@@ -196,7 +206,7 @@ _PUT_APP_SESSION = "INSERT INTO app_session VALUES (?,?,?,?,?,?,?) ON CONFLICT (
 
 def _app_session_values(s: AppSession) -> Values:
     identity = (s.number, s.app_session_id, s.app_scope, s.conversation_id)
-    return (*identity, time_value(s.opened_at), _opt_time_value(s.closed_at), s.continues)
+    return (*identity, time_value(s.opened_at), opt_time_value(s.closed_at), s.continues)
 
 
 def read_app_session(row: Row) -> AppSession:
@@ -207,7 +217,7 @@ def read_app_session(row: Row) -> AppSession:
         app_scope=row[2],
         conversation_id=row[3],
         opened_at=read_time(row[4]),
-        closed_at=_read_opt_time(row[5]),
+        closed_at=read_opt_time(row[5]),
         continues=row[6],
     )
 

@@ -17,8 +17,9 @@ from pathlib import Path
 
 from kernel.audit import FIRST_HASH, Head, HeadDamaged, read_head
 from kernel.core.manifest import Manifest
-from kernel.core.records import Door, Source, Switch
+from kernel.core.records import Door, Policy, Source, Switch
 from kernel.database import Database
+from kernel.store_interactions import ALLOWED_POLICIES, OPEN_INTERACTIONS, read_interaction
 from kernel.store_memory import Memory
 from kernel.store_open import refusal
 from kernel.store_rows import (
@@ -109,5 +110,7 @@ class Start:
         memory.recall(read_published_inventory(row) for row in run("SELECT * FROM published_inventory ORDER BY number DESC LIMIT 1"))
         memory.recall(read_tool_call(row) for row in run(OPEN_CALLS))
         memory.recall(read_instance(row) for row in run(CURRENT_INSTANCES))
+        memory.recall(read_interaction(row) for row in run(OPEN_INTERACTIONS))
+        memory.recall(Policy(name=row[0], allowed=True) for row in run(ALLOWED_POLICIES))
         memory.recall(read_focus(row) for row in run("SELECT * FROM focus WHERE one = 1"))
         memory.pending_rows |= {row[0] for row in run("SELECT number FROM outbox_row WHERE state = 'pending'")}

@@ -13,7 +13,7 @@ from typing import Any
 
 from kernel.core.decision import KernelBug
 from kernel.core.inventory import Enablement, Inventory
-from kernel.core.machines import CallStatus, InstanceState, OutboxState
+from kernel.core.machines import CallStatus, InstanceState
 from kernel.core.manifest import Handling, Hints, Manifest, ToolDescriptor
 from kernel.core.manifest_form import ToolForm
 from kernel.core.records import (
@@ -31,6 +31,7 @@ from kernel.core.records import (
 )
 from kernel.core.schema import compile_schema
 from kernel.database import Database
+from kernel.store_interactions import InteractionReads
 from kernel.store_memory import Memory
 from kernel.store_rows import (
     read_app_session,
@@ -43,17 +44,30 @@ from kernel.store_rows import (
     read_timeline_message,
     read_tool_call,
 )
+from kernel.store_sessions import SessionRows
+from kernel.store_surfaces import ArtifactRows, SurfaceRows
+from kernel.store_upkeep import UpkeepView
 
 _FOREVER = 2**63 - 1  # above every number
+# Entries of the timeline, each beside its row to an Agent; only the person's have one.
+_ENTRIES = (
+    "SELECT m.*, o.* FROM timeline_message AS m LEFT JOIN outbox_row AS o ON o.message_id = m.message_id AND m.author = 'person'"
+)
+_OF_ROW = 9  # the first column of the row
 _UNROUTED = frozenset({CallStatus.RECEIVED, CallStatus.ROUTING})
 
 
-class StoreView:
+class StoreView(InteractionReads):
     """Reads of one open store."""
 
     def __init__(self, database: Database, memory: Memory) -> None:
         self._db = database
         self._memory = memory
+        self.sessions = SessionRows(database)
+        self.surfaces = SurfaceRows(database)
+        self.artifacts = ArtifactRows(database)
+        self.upkeep = UpkeepView(database)
+        self.has_view = False  # told by kernel/serve.py, not stored
 
     # ----------------------------------------------------------------------------- standing facts
 
@@ -151,8 +165,10 @@ class StoreView:
         return [call for _, call in sorted(dated, key=lambda due: due[0])[:limit]]
 
     def next_deadline_ms(self) -> int | None:
-        """The boottime of the earliest deadline of an open call; None when none has one."""
-        return min((at_ms for call in self._memory.open.all() if (at_ms := _due_ms(call)) is not None), default=None)
+        """The boottime of the earliest deadline of an open call or interaction; None when none has one."""
+        of_calls = [at_ms for call in self._memory.open.all() if (at_ms := _due_ms(call)) is not None]
+        of_questions = [one.deadline.at_ms for one in self._memory.interactions.values() if one.deadline is not None]
+        return min((*of_calls, *of_questions), default=None)
 
     def open_call_count(self) -> int:
         """How many calls have no outcome yet."""
@@ -173,6 +189,10 @@ class StoreView:
         current = self._memory.instances.values()
         found = [one for one in current if one.app_scope == app_scope and one.state is not InstanceState.STOPPING]
         return max(found, key=lambda instance: instance.number, default=None)
+
+    def quiet_since_ms(self, instance_id: str) -> int:
+        """The boottime at which a record about an instance was last written in this run."""
+        return self._memory.touched_ms.get(instance_id, 0)
 
     def current_instances(self) -> Sequence[Instance]:
         """Every instance that is neither stopped nor failed, oldest first."""
@@ -199,6 +219,11 @@ class StoreView:
     def inbox_row(self, instance_id: str, message_id: str) -> InboxRow | None:
         """A message of that instance, in any state; another instance's is None."""
         row = self._db.run_one("SELECT * FROM inbox_row WHERE message_id = ? AND instance_id = ?", (message_id, instance_id))
+        return None if row is None else read_inbox_row(row)
+
+    def inbox_row_by_number(self, number: int) -> InboxRow | None:
+        """One inbox row, in any state."""
+        row = self._db.run_one("SELECT * FROM inbox_row WHERE number = ?", (number,))
         return None if row is None else read_inbox_row(row)
 
     def inbox_rows(self, instance_id: str, after: int, limit: int) -> Sequence[InboxRow]:
@@ -302,18 +327,29 @@ class StoreView:
         rows = self._db.run("SELECT * FROM instance WHERE number < ? ORDER BY number DESC LIMIT ?", (top, limit))
         return [read_instance(row) for row in rows]
 
-    def messages(self, *, before: int | None = None, limit: int = 50) -> Sequence[tuple[TimelineMessage, OutboxState | None]]:
-        """The window of the timeline below `before`, oldest first, each with how far its row to an Agent has come (None: has none)."""
+    def messages(
+        self, *, before: int | None = None, limit: int = 50, app_session_id: str | None = None
+    ) -> Sequence[tuple[TimelineMessage, OutboxRow | None]]:
+        """The window of the timeline below `before`, oldest first, each with its row to an Agent if it has one.
+
+        app_session_id: only what was said while that App was in front.
+        """
         top = _FOREVER if before is None else before
-        rows = self._db.run(
-            "SELECT m.*, o.state FROM timeline_message AS m LEFT JOIN outbox_row AS o ON o.message_id = m.message_id"
-            " WHERE m.number < ? ORDER BY m.number DESC LIMIT ?",
-            (top, limit),
-        )
-        found = [(read_timeline_message(row), None if row[8] is None else OutboxState(row[8])) for row in rows]
+        if app_session_id is None:
+            rows = self._db.run(f"{_ENTRIES} WHERE m.number < ? ORDER BY m.number DESC LIMIT ?", (top, limit))
+        else:
+            rows = self._db.run(
+                f"{_ENTRIES} WHERE m.app_session_id = ? AND m.number < ? ORDER BY m.number DESC LIMIT ?", (app_session_id, top, limit)
+            )
+        found = [(read_timeline_message(row), None if row[_OF_ROW] is None else read_outbox_row(row[_OF_ROW:])) for row in rows]
         return found[::-1]
 
-    def message(self, number: int) -> tuple[TimelineMessage, OutboxState | None] | None:
+    def timeline_entry(self, number: int) -> TimelineMessage | None:
+        """One entry of the timeline."""
+        row = self._db.run_one("SELECT * FROM timeline_message WHERE number = ?", (number,))
+        return None if row is None else read_timeline_message(row)
+
+    def message(self, number: int) -> tuple[TimelineMessage, OutboxRow | None] | None:
         """One entry of the timeline, as `messages` gives it."""
         found = self.messages(before=number + 1, limit=1)
         return found[0] if found and found[0][0].number == number else None

@@ -16,19 +16,26 @@ from dataclasses import dataclass, replace
 import trio
 
 from kernel import log
+from kernel.artifact_store import ArtifactStore, Upload
+from kernel.artifact_uploads import Uploads, Whole
 from kernel.budget import YIELD_SECONDS, Budget
-from kernel.core.decision import Detail, Origin, SendToWorker, Speaker, View
-from kernel.core.events import DeniedRequest
-from kernel.core.grants import grants_of
+from kernel.core.decision import Detail, Origin, SendToWorker, Speaker
+from kernel.core.events import ArtifactReceived, DeniedRequest
+from kernel.core.grants import grants_for
 from kernel.core.records import Instance
+from kernel.core.surface_effects import SendArtifact, TellSurfaceChanged, chunks_of
 from kernel.logring import LogRings
 from kernel.protocol.strict import Denied, parse_worker
 from kernel.registry import SourceFile
+from kernel.store_view import StoreView
 from kernel.turns import Outcome, Turn
 from lineup_sdk.channel import Channel, ChannelClosed, ChannelOverflow
 from lineup_sdk.protocol.framing import ProtocolViolation, decode_item
-from lineup_sdk.protocol.limits import CHUNK_BYTES, WIRE_VERSION
+from lineup_sdk.protocol.limits import WINDOW_BYTES, WIRE_VERSION
 from lineup_sdk.protocol.messages import Chunk, JsonObject, LogWrite, Message, Ping, Pong, Reply, Welcome, to_frame
+from lineup_sdk.protocol.surface_messages import ArtifactPut, SurfaceChanged, SurfaceClose, SurfaceOpen, SurfaceRead, SurfaceUpdate
+
+CONTENT_SECONDS_PER_BYTE = 10e-9  # what writing out a state costs the kernel, measured; booked on the worker's budget
 
 
 @dataclass(slots=True)
@@ -38,22 +45,35 @@ class Worker:
     origin: Origin
     channel: Channel
     budget: Budget
+    uploads: Uploads
     pings: int = 0  # the n of the newest ping
     pongs: int = 0  # the n of the newest pong
     held_until: float = 0.0  # over its budget, it is not read before this monotonic time
     frames_in: int = 0
     is_violation: bool = False
     is_dirty: bool = False
+    is_surface_told: bool = False  # it heard of a change and has not looked since
+    owed_seconds: float = 0.0  # of the kernel's time, for content it asked for: booked at its next frames
+    whole: Whole | None = None  # an upload that its newest frame ended
 
 
 class WorkerPort:
     """See the head of the file."""
 
-    def __init__(self, post: Callable[..., None], view: View, sources: Mapping[str, Sequence[SourceFile]], rings: LogRings) -> None:
+    def __init__(
+        self,
+        post: Callable[..., None],
+        view: StoreView,
+        sources: Mapping[str, Sequence[SourceFile]],
+        rings: LogRings,
+        artifacts: ArtifactStore,
+    ) -> None:
         self._post = post
         self._view = view
         self._sources = sources
         self._rings = rings
+        self._artifacts = artifacts
+        self._settling: dict[tuple[int, int | None], Upload] = {}  # kept bytes whose turn is not decided, by channel and request
         self._workers: dict[int, Worker] = {}
         self._by_instance: dict[str, Worker] = {}
         self._next_channel = 1
@@ -70,10 +90,10 @@ class WorkerPort:
             instance_id=instance.instance_id,
             app_scope=instance.app_scope,
             life=instance.life,
-            grants=grants_of(manifest.kind),
+            grants=grants_for(manifest, self._view.is_allowed),
         )
         self._next_channel += 1
-        worker = Worker(origin=origin, channel=channel, budget=Budget(time.monotonic()))
+        worker = Worker(origin=origin, channel=channel, budget=Budget(time.monotonic()), uploads=Uploads(self._artifacts))
         self._workers[origin.channel] = worker
         self._by_instance[instance.instance_id] = worker
         self._welcome(worker, instance)
@@ -100,9 +120,8 @@ class WorkerPort:
             self._put_chunks(worker, listed.name, data_of[listed.name])
 
     def _put_chunks(self, worker: Worker, name: str, data: bytes) -> None:
-        for start in range(0, max(len(data), 1), CHUNK_BYTES):
-            is_last = start + CHUNK_BYTES >= len(data)
-            self._put(worker, Chunk(of=name, data=data[start : start + CHUNK_BYTES], last=is_last))
+        for chunk in chunks_of(name, data):
+            self._put(worker, chunk)
 
     async def serve(self, worker: Worker) -> None:
         """Read the worker until its channel ends, by either side; worker.is_violation says whether it broke the wire."""
@@ -135,6 +154,11 @@ class WorkerPort:
         spent = 0.0
         for body in bodies:
             turns.extend(self._turns_of(worker, body))
+            if worker.whole is not None:
+                spent += time.monotonic() - began
+                self._post(*turns, await self._keep(worker, worker.whole))
+                turns = []
+                began = time.monotonic()
             if time.monotonic() - began > YIELD_SECONDS:
                 spent += time.monotonic() - began
                 self._post(*turns)
@@ -148,7 +172,17 @@ class WorkerPort:
         worker.frames_in += len(bodies)
         if worker.is_violation:
             raise ProtocolViolation("refusals")
-        return worker.budget.spend(now, len(bodies), spent)
+        owed, worker.owed_seconds = worker.owed_seconds, 0.0
+        return worker.budget.spend(now, len(bodies), spent + owed)
+
+    async def _keep(self, worker: Worker, whole: Whole) -> Turn:
+        """Make an upload durable before the turn that records it (INV-51)."""
+        worker.whole = None
+        command = await whole.command()
+        origin = self._origin(worker, whole.request_id)
+        if whole.upload is not None:
+            self._settling[origin.channel, origin.request_id] = whole.upload
+        return Turn(command=command, origin=origin)
 
     def _turns_of(self, worker: Worker, body: bytes) -> list[Turn]:
         try:
@@ -164,6 +198,12 @@ class WorkerPort:
         if isinstance(message, LogWrite):
             self._rings.write(worker.origin.instance_id, message.stream, message.text)
             return []
+        if isinstance(message, Chunk):
+            worker.whole = worker.uploads.take(message)
+            return []
+        if isinstance(message, ArtifactPut):
+            worker.whole = worker.uploads.begin(message, request_id)
+            return []
         return [Turn(command=message, origin=self._origin(worker, request_id))]
 
     def _origin(self, worker: Worker, request_id: int | None) -> Origin:
@@ -171,6 +211,7 @@ class WorkerPort:
 
     def _detach(self, worker: Worker) -> None:
         worker.channel.close()
+        worker.uploads.close()
         self._workers.pop(worker.origin.channel, None)
         if self._by_instance.get(worker.origin.instance_id) is worker:
             del self._by_instance[worker.origin.instance_id]
@@ -185,10 +226,12 @@ class WorkerPort:
 
     def reply(self, outcome: Outcome) -> None:
         """Answer the request of a turn that is committed."""
+        self._settle(outcome)
         worker = self._workers.get(outcome.turn.origin.channel)
         request_id = outcome.turn.origin.request_id
         if worker is None:
             return
+        self._note_look(worker, outcome)
         if request_id is not None:
             if outcome.accepted and outcome.value is not None:
                 self._put(worker, Reply(id=request_id, value=outcome.value))
@@ -197,6 +240,39 @@ class WorkerPort:
         if outcome.is_violation:
             worker.is_violation = True
             worker.channel.close()
+
+    def _settle(self, outcome: Outcome) -> None:
+        """The turn about kept bytes is decided; those it refused go, unless somebody else has the same."""
+        origin, command = outcome.turn.origin, outcome.turn.command
+        upload = self._settling.pop((origin.channel, origin.request_id), None) if isinstance(command, ArtifactReceived) else None
+        if upload is None or not isinstance(command, ArtifactReceived):
+            return
+        upload.settle()
+        if not outcome.accepted and not self._view.artifacts.needs(command.sha256):
+            self._artifacts.drop(command.sha256)
+
+    def _note_look(self, worker: Worker, outcome: Outcome) -> None:
+        if isinstance(outcome.turn.command, SurfaceClose | SurfaceOpen | SurfaceRead | SurfaceUpdate):
+            worker.is_surface_told = False
+            worker.owed_seconds += (outcome.value or {}).get("size", 0) * CONTENT_SECONDS_PER_BYTE
+
+    def tell_surface_changed(self, effect: TellSurfaceChanged) -> None:
+        """Effect: one `surface.changed` to a worker, and no other until it has looked."""
+        worker = self._by_instance.get(effect.instance_id)
+        if worker is not None and worker.origin.life == effect.life and not worker.is_surface_told:
+            worker.is_surface_told = True
+            self._put(worker, SurfaceChanged(version=effect.version))
+
+    def send_artifact(self, effect: SendArtifact) -> None:
+        """Effect: a window of kept bytes, in chunks; one that is too short says that they are lost."""
+        worker = self._by_instance.get(effect.instance_id)
+        if worker is None or worker.origin.life != effect.life:
+            return
+        began = time.monotonic()
+        data = self._artifacts.read(effect.sha256, effect.size, effect.offset, WINDOW_BYTES) or b""
+        for chunk in chunks_of(effect.of, data):
+            self._put(worker, chunk)
+        worker.owed_seconds += time.monotonic() - began
 
     def ping(self, worker: Worker, n: int) -> None:
         """Ask whether the worker's event loop turns."""

@@ -58,6 +58,7 @@ def finish(
     outbox.send(draft, ended.source, TOOL_RESULT, payload, kind=OutboxKind.FINAL, call_number=ended.number, app_scope=scope)
     if not by_worker:
         _tell_worker(draft, ended)
+    focus.watch_idle(draft)
     _give_front_back(draft, ended)
     return ended
 

@@ -14,6 +14,7 @@ from typing import Any
 from kernel.core import (
     artifacts,
     calls,
+    capabilities,
     deadlines,
     envelopes,
     inbox,
@@ -21,24 +22,33 @@ from kernel.core import (
     interactions,
     lifecycle,
     outbox,
+    parked,
+    permissions,
     recovery,
     routing,
+    sessions,
     state,
     surfaces,
     switches,
     timeline,
     tools,
     ui,
+    views,
 )
 from kernel.core import events as e
 from kernel.core.decision import Decision, Origin, Rejected, Speaker, Stamp, View
 from kernel.protocol import agent as a
 from kernel.protocol import host as h
-from kernel.protocol import host_surfaces as hs
+from kernel.protocol import host_capabilities as hc
 from kernel.protocol import host_interactions as hi
+from kernel.protocol import host_sessions as hn
+from kernel.protocol import host_surfaces as hs
+from kernel.protocol import host_upkeep as u
+from lineup_sdk.protocol import capability_messages as c
 from lineup_sdk.protocol import interaction_messages as i
 from lineup_sdk.protocol import messages as m
 from lineup_sdk.protocol import surface_messages as sm
+from lineup_sdk.protocol import system_messages as y
 from lineup_sdk.protocol.codes import Code
 
 Decider = Callable[[View, Origin, Stamp, Any], Decision]
@@ -62,6 +72,7 @@ TABLE: Mapping[type, Row] = {
     # --- workers
     sm.ArtifactGet: Row(_WORKER, artifacts.get),
     e.ArtifactReceived: Row(_WORKER, artifacts.keep),  # artifact.put, once its bytes are durable
+    c.CapabilityRequest: Row(_WORKER, capabilities.request),
     m.InboxAcknowledge: Row(_WORKER, inbox.acknowledge),
     m.InboxList: Row(_WORKER, inbox.list_rows),
     m.InboxSubscribe: Row(_WORKER, inbox.subscribe),
@@ -69,6 +80,10 @@ TABLE: Mapping[type, Row] = {
     m.LifecycleRequestClose: Row(_WORKER, lifecycle.request_close),
     m.LifecycleRequestForeground: Row(_WORKER, lifecycle.request_foreground),
     m.LifecycleStarted: Row(_WORKER, instances.started),
+    y.ConversationSendText: Row(_WORKER, timeline.app_sends_text),
+    y.LifecycleRequestMode: Row(_WORKER, lifecycle.request_mode),
+    y.TimelinePlace: Row(_WORKER, timeline.place),
+    y.TimelineSubscribe: Row(_WORKER, timeline.subscribe),
     m.StateLoad: Row(_WORKER, state.load),
     m.StateSave: Row(_WORKER, state.save),
     sm.SurfaceClose: Row(_WORKER, surfaces.close),
@@ -96,18 +111,29 @@ TABLE: Mapping[type, Row] = {
     a.ToolCancelAsked: Row(_AGENT, calls.cancel_asked),
     a.ToolInvoke: Row(_AGENT, routing.invoke),
     h.OutboxAcknowledge: Row(_DOORS, outbox.acknowledge),
+    hn.OutboxRefuse: Row(_DOORS, timeline.receiver_refuses),
     # --- the person
+    u.InboxDrop: Row(_PERSON, parked.drop),
+    u.InboxRetry: Row(_PERSON, parked.retry),
     h.AppClose: Row(_PERSON, lifecycle.person_closes),
     h.AppDisable: Row(_PERSON, switches.disable),
     h.AppEnable: Row(_PERSON, switches.enable),
+    hn.AppOpen: Row(_PERSON, sessions.open_app),
+    hn.AppStartEmpty: Row(_PERSON, sessions.start_empty),
+    hn.ModeRequest: Row(_PERSON, lifecycle.request_mode),
+    hn.SessionsContinue: Row(_PERSON, sessions.go_on),
     h.CallCancel: Row(_PERSON, calls.person_cancels),
     h.CallInvoke: Row(_PERSON, routing.person_invokes),
+    hc.ConsentAnswer: Row(_PERSON, capabilities.answer),
     h.FocusRaise: Row(_PERSON, lifecycle.person_raises),
     hi.InteractionAnswer: Row(_PERSON, interactions.answer),
     hi.InteractionMove: Row(_PERSON, interactions.move),
     h.KernelStop: Row(_PERSON, recovery.stop),
     h.MessageSend: Row(_PERSON, timeline.send_text),
+    hc.PermissionsReset: Row(_PERSON, permissions.reset),
+    hc.PermissionsRevoke: Row(_PERSON, permissions.revoke),
     hi.PolicySet: Row(_PERSON, ui.set_policy),
+    hc.ProviderResult: Row(_PERSON, capabilities.result),
     hs.SurfaceEvent: Row(_PERSON, surfaces.event),
     hs.SurfaceMount: Row(_PERSON, surfaces.mount),
     hs.SurfacePatch: Row(_PERSON, surfaces.patch),
@@ -125,9 +151,12 @@ TABLE: Mapping[type, Row] = {
     e.DeliverMessages: Row(_KERNEL, inbox.deliver),
     e.NoticePresented: Row(_KERNEL, interactions.notice_presented),
     e.PresentInteraction: Row(_KERNEL, interactions.present),
+    e.MemoryRanShort: Row(_KERNEL, lifecycle.memory_ran_short),
+    e.RecoverCapabilities: Row(_KERNEL, capabilities.recover),
     e.RouteCall: Row(_KERNEL, routing.route),
     e.TimePassed: Row(_KERNEL, deadlines.time_passed),
-    e.ViewLeft: Row(_KERNEL, surfaces.view_left),
+    e.ViewAttached: Row(_PERSON, views.attached),
+    e.ViewLeft: Row(_PERSON, views.left),
     e.WorkerExited: Row(_KERNEL, instances.worker_exited),
 }
 

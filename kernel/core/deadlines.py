@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kernel.core import calls, interactions
+from kernel.core import calls, capabilities, focus, interactions
 from kernel.core.decision import Decision, Draft, Origin, Stamp, View
 from kernel.core.events import TimePassed
 
@@ -12,4 +12,6 @@ def time_passed(view: View, origin: Origin, stamp: Stamp, command: TimePassed) -
     draft = Draft(view, origin, stamp)
     calls.end_due(draft)
     interactions.end_due(draft)
+    capabilities.end_due(draft)
+    focus.suspend_idle(draft)
     return draft.decision()

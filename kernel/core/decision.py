@@ -24,6 +24,7 @@ from kernel.core.capability_records import (
     StopCapability,
 )
 from kernel.core.interaction_view import InteractionView
+from kernel.core.session_view import SessionView
 from kernel.core.inventory import Enablement, Inventory
 from kernel.core.manifest import Manifest, ToolDescriptor
 from kernel.core.records import (
@@ -142,6 +143,8 @@ class View(InteractionView, Protocol):
     @property
     def manifests(self) -> Mapping[str, Manifest]: ...
     @property
+    def sessions(self) -> SessionView: ...
+    @property
     def surfaces(self) -> SurfaceView: ...
     @property
     def artifacts(self) -> ArtifactView: ...
@@ -165,12 +168,15 @@ class View(InteractionView, Protocol):
 
     def instance(self, instance_id: str) -> Instance | None: ...  # in any state
     def current_instance(self, app_scope: str) -> Instance | None: ...  # not stopping, stopped or failed
+    def quiet_since_ms(self, instance_id: str) -> int: ...  # boottime at which a record about it was last written; 0 before
     def current_instances(self) -> Sequence[Instance]: ...  # not stopped or failed: stopping ones too
     def focus(self) -> FocusStack: ...  # empty before the first change
     def open_session(self, app_scope: str) -> AppSession | None: ...  # the newest that is not closed
+    def timeline_entry(self, number: int) -> TimelineMessage | None: ...
     def saved_state(self, app_session_id: str) -> SavedState | None: ...
 
     def inbox_row(self, instance_id: str, message_id: str) -> InboxRow | None: ...  # in any state; None for another's
+    def inbox_row_by_number(self, number: int) -> InboxRow | None: ...  # in any state
     def inbox_rows(self, instance_id: str, after: int, limit: int) -> Sequence[InboxRow]: ...  # deliverable, number > after, rising
     def inbox_size(self, instance_id: str) -> tuple[int, int]: ...  # rows and body bytes of deliverable and parked ones
 
@@ -245,6 +251,14 @@ class PumpOutbox:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class FeedTimeline:
+    """Tell that life of the system App the newest window of the timeline, and from now on what changes in it."""
+
+    instance_id: str
+    life: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StopKernel:
     """End the kernel tidily."""
 
@@ -252,6 +266,7 @@ class StopKernel:
 Effect = (
     ArmDeadline
     | ExecuteCapability
+    | FeedTimeline
     | KillWorker
     | PumpOutbox
     | SendArtifact

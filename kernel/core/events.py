@@ -109,6 +109,11 @@ class RecoverCapabilities:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryRanShort:
+    """The machine has little memory left; an App that nobody uses can give its own back."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DeniedRequest:
     """A worker named itself, or asked for a type that exists but was not granted; always refused, so that it is audited."""
 

@@ -1,10 +1,13 @@
 """The focus stack and which instance is in front (SPEC 8.2). The kernel owns it; Apps only ask.
 
 Rules:
-1. `chat` is the fixed bottom and never stands in the stack: an empty stack means chat is in front.
+1. `chat` is the fixed bottom and never stands in the stack: an empty stack means chat is in front. It is never suspended.
 2. After every change the top instance that has a process and is started is `foreground`, every other one `background`.
 3. A crash keeps the place. Only stopped and failed give it up; then the previous entry comes to the front.
-4. Whoever comes to the front gets the calls that waited for that, in a turn of its own.
+4. Whoever comes to the front, by any path, gets the calls that waited for that, in a turn of its own.
+5. Idle = in the background, no open call, no message on its way, nothing written of it for IDLE_AFTER_MS. What an App does for itself
+   (its state, its surface) keeps nobody awake. One command looks at all of them; no instance has a timer.
+6. A suspended process may still be finishing (`is_ending`). Its last words count, so the next life waits for its end.
 """
 
 from __future__ import annotations
@@ -13,10 +16,11 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from kernel.core import machines
-from kernel.core.decision import Draft, SendToWorker, StartWorker, StopWorker, Then
+from kernel.core.decision import ArmDeadline, Draft, SendToWorker, StartWorker, StopWorker, Then
 from kernel.core.events import DeliverCalls
-from kernel.core.limits import MAX_FOCUS_DEPTH, STOP_DEADLINE_MS
+from kernel.core.limits import IDLE_AFTER_MS, INBOX_WINDOW, MAX_FOCUS_DEPTH, STOP_DEADLINE_MS
 from kernel.core.machines import CallStatus, InstanceEvent, InstanceState
+from kernel.core.manifest import SYSTEM_SCOPE
 from kernel.core.records import FocusStack, Instance
 from lineup_sdk.protocol.messages import ContextChanged
 
@@ -29,11 +33,17 @@ def front(draft: Draft) -> str | None:
     return stack[-1] if stack else None
 
 
+def is_front(draft: Draft, instance: Instance) -> bool:
+    """True for the top of the stack, and for chat while nothing stands above it."""
+    top = front(draft)
+    return instance.app_scope == SYSTEM_SCOPE if top is None else instance.instance_id == top
+
+
 def raise_instance(draft: Draft, instance_id: str) -> None:
     """Put an instance on top; the one that falls out at the bottom is suspended."""
     stack = [*(entry for entry in draft.focus() if entry != instance_id), instance_id]
     for dropped in stack[:-MAX_FOCUS_DEPTH]:
-        _suspend(draft, dropped)
+        _drop(draft, dropped)
     settle(draft, stack[-MAX_FOCUS_DEPTH:])
 
 
@@ -52,7 +62,8 @@ def settle(draft: Draft, stack: Iterable[str]) -> None:
     new = tuple(stack)
     if new != old:
         draft.put(FocusStack(instance_ids=new))
-    for instance_id in dict.fromkeys((*old, *new)):
+    chat = draft.view.current_instance(SYSTEM_SCOPE)
+    for instance_id in dict.fromkeys((*old, *new, *((chat.instance_id,) if chat else ()))):
         instance = draft.instance(instance_id)
         if instance is not None and instance.state in _SHOWN:
             show(draft, instance)
@@ -60,16 +71,18 @@ def settle(draft: Draft, stack: Iterable[str]) -> None:
 
 def show(draft: Draft, instance: Instance) -> Instance:
     """Give one started instance the state its place in the stack asks for, and tell it."""
-    is_front = front(draft) == instance.instance_id
-    wanted = InstanceState.FOREGROUND if is_front else InstanceState.BACKGROUND
+    is_top = is_front(draft, instance)
+    wanted = InstanceState.FOREGROUND if is_top else InstanceState.BACKGROUND
     if instance.state is wanted:
         return instance
-    event = InstanceEvent.TO_FRONT if is_front else InstanceEvent.TO_BACK
+    event = InstanceEvent.TO_FRONT if is_top else InstanceEvent.TO_BACK
     shown = replace(instance, state=machines.step(machines.INSTANCE, instance.state, event))
     draft.put(shown)
     announce(draft, shown)
-    if is_front:
+    if is_top:
         _wake_waiting_calls(draft, instance.instance_id)
+    else:
+        watch_idle(draft)
     return shown
 
 
@@ -86,7 +99,9 @@ def announce(draft: Draft, instance: Instance) -> None:
 
 
 def revive(draft: Draft, instance: Instance) -> Instance:
-    """Give a suspended instance a new process."""
+    """Give a suspended instance a new process; while the old one finishes, its exit does that (`process_gone`)."""
+    if instance.is_ending:
+        return instance
     manifest = draft.view.manifests.get(instance.app_scope)
     revived = replace(
         instance,
@@ -103,12 +118,80 @@ def revive(draft: Draft, instance: Instance) -> Instance:
     return revived
 
 
-def _suspend(draft: Draft, instance_id: str) -> None:
+def person_acted(draft: Draft, instance: Instance) -> Instance:
+    """Note that the person touched this App: it may ask for the front, and no call takes the front away from it at its end.
+
+    Whatever the person does to an App or in its surface is such an act (SPEC 6.9, 8.2).
+    """
+    touched = replace(instance, act_boot_id=draft.stamp.boot_id, act_ms=draft.stamp.boottime_ms)
+    draft.put(touched)
+    for found in draft.view.open_calls(instance.instance_id):
+        call = draft.call(found.number) or found
+        if call.raised:
+            draft.put(replace(call, raised=False))
+    return touched
+
+
+# ------------------------------------------------------------------------------------ suspended and back
+
+
+def _drop(draft: Draft, instance_id: str) -> None:
+    """Suspend what fell out of the stack; with an open call it stays at work in the background (SPEC 8.3)."""
     instance = draft.instance(instance_id)
-    if instance is None or instance.state not in {InstanceState.STARTING, *_SHOWN} or draft.view.open_calls(instance_id):
-        return  # with an open call it stays at work in the background (SPEC 8.3)
-    suspended = replace(instance, state=machines.step(machines.INSTANCE, instance.state, InstanceEvent.SUSPEND))
+    if instance is not None and instance.state in {InstanceState.STARTING, *_SHOWN} and not draft.view.open_calls(instance_id):
+        suspend(draft, instance)
+
+
+def suspend(draft: Draft, instance: Instance) -> None:
+    """Let a started instance without open calls go; it comes back when it is wanted."""
+    state = machines.step(machines.INSTANCE, instance.state, InstanceEvent.SUSPEND)
+    suspended = replace(instance, state=state, is_ending=True)
     draft.put(suspended)
-    draft.audit("instance.suspended", instance_id=instance_id)
+    draft.audit("instance.suspended", instance_id=instance.instance_id)
     announce(draft, suspended)  # a worker is told before its process ends (SPEC 3)
-    draft.effect(StopWorker(instance_id=instance_id, life=instance.life, reason="suspend", deadline_ms=STOP_DEADLINE_MS))
+    stop = StopWorker(instance_id=instance.instance_id, life=instance.life, reason="suspend", deadline_ms=STOP_DEADLINE_MS)
+    draft.effect(stop)
+
+
+def process_gone(draft: Draft, instance: Instance) -> None:
+    """The process of a suspended instance has finished; whoever wanted the App meanwhile gets it now."""
+    rested = replace(instance, is_ending=False)
+    draft.put(rested)
+    if is_front(draft, rested) or draft.view.open_calls(rested.instance_id) or _has_waiting_messages(draft, rested):
+        revive(draft, rested)
+
+
+def suspend_idle(draft: Draft) -> None:
+    """Suspend what has been idle for long enough, and wake the kernel for the next one."""
+    for instance in _unused(draft):
+        since_ms = draft.view.quiet_since_ms(instance.instance_id)
+        if since_ms + IDLE_AFTER_MS > draft.stamp.boottime_ms:
+            draft.effect(ArmDeadline(at_ms=since_ms + IDLE_AFTER_MS))
+            return  # the rest has been quiet for less
+        suspend(draft, instance)
+
+
+def suspend_quietest(draft: Draft) -> None:
+    """Suspend the instance that was unused for longest, if there is one: memory is short."""
+    for instance in _unused(draft)[:1]:
+        suspend(draft, instance)
+
+
+def watch_idle(draft: Draft) -> None:
+    """Something went quiet in this turn: look again when it would be idle."""
+    draft.effect(ArmDeadline(at_ms=draft.stamp.boottime_ms + IDLE_AFTER_MS))
+
+
+def _unused(draft: Draft) -> list[Instance]:
+    """Instances in the background that nobody waits for, quiet for longest first."""
+    view = draft.view
+    resting = [one for one in view.current_instances() if one.state is InstanceState.BACKGROUND and one.app_scope != SYSTEM_SCOPE]
+    unused = [
+        one for one in resting if draft.instance(one.instance_id) == one and not view.open_calls(one.instance_id) and not _has_waiting_messages(draft, one)
+    ]
+    return sorted(unused, key=lambda one: view.quiet_since_ms(one.instance_id))
+
+
+def _has_waiting_messages(draft: Draft, instance: Instance) -> bool:
+    rows = draft.view.inbox_rows(instance.instance_id, 0, INBOX_WINDOW + 1)
+    return any(row.delivered_life != instance.life for row in rows)

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from kernel.core.manifest import Kind, Manifest
+from lineup_sdk.protocol import capability_messages as c
 from lineup_sdk.protocol import messages as m
 from lineup_sdk.protocol import surface_messages as sm
+from lineup_sdk.protocol import system_messages as y
 from lineup_sdk.protocol.interaction_messages import UI_MESSAGES
 
 _EVERY_APP = frozenset(
@@ -14,6 +16,7 @@ _EVERY_APP = frozenset(
     for message in (
         sm.ArtifactGet,
         sm.ArtifactPut,
+        c.CapabilityRequest,
         m.InboxAcknowledge,
         m.InboxList,
         m.InboxSubscribe,
@@ -40,10 +43,14 @@ _EVERY_APP = frozenset(
     )
 )
 
+_SYSTEM_APP = frozenset(
+    message.TYPE for message in (y.ConversationSendText, y.LifecycleRequestMode, y.TimelinePlace, y.TimelineSubscribe)
+)
+
 GRANTS: dict[Kind, frozenset[str]] = {
     Kind.BUNDLED: _EVERY_APP,
     Kind.INSTALLED: _EVERY_APP,
-    Kind.SYSTEM: _EVERY_APP,
+    Kind.SYSTEM: _EVERY_APP | _SYSTEM_APP,
 }
 
 

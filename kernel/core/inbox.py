@@ -138,6 +138,7 @@ def acknowledge(view: View, origin: Origin, stamp: Stamp, command: InboxAcknowle
         return draft.decision({"acknowledged": False})
     draft.put(replace(row, state=machines.step(machines.INBOX, row.state, InboxEvent.ACKNOWLEDGE)))
     draft.audit("inbox.acknowledged", number=row.number, instance_id=instance.instance_id)
+    focus.watch_idle(draft)
     if row.topic == INTERACTION_RESULT:
         _complete_interaction(draft, row)
     delivery.deliver_messages(draft, instance)

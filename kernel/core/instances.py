@@ -6,13 +6,14 @@ Rules:
 2. A life is one process. What an older life says or suffers changes nothing (INV-21).
 3. Any unplanned death is a crash; the 4th within 60 s fails the instance, a broken wire or seal at once. Its open calls end with it.
 4. A close ends the App session; a failure does not.
+5. chat is always there: made at a start or when the person goes to it, outside the bound for instances, closed by nobody.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from kernel.core import calls, delivery, focus, interactions, machines
+from kernel.core import calls, delivery, focus, interactions, machines, permissions
 from kernel.core.decision import Decision, Detail, Draft, Origin, Rejected, Stamp, StartWorker, StopWorker, Then, View
 from kernel.core.events import Death, RouteCall, WorkerExited
 from kernel.core.limits import (
@@ -27,26 +28,21 @@ from kernel.core.limits import (
     STOP_DEADLINE_MS,
 )
 from kernel.core.machines import CallEvent, InboxEvent, InstanceEvent, InstanceState, InteractionEvent
-from kernel.core.manifest import Manifest
+from kernel.core.manifest import SYSTEM_SCOPE, Manifest
 from kernel.core.records import AppSession, Instance
 from lineup_sdk.protocol.codes import Code
 from lineup_sdk.protocol.messages import LifecycleStarted
 
 
-def create(draft: Draft, manifest: Manifest) -> Instance:
-    """Make an instance with a process on its way, in the App's open session or a new one. Raises: Rejected(limit_exceeded)."""
+def create(draft: Draft, manifest: Manifest, session: AppSession | None = None) -> Instance:
+    """Make an instance with a process on its way, in the given session, else in the App's open one or a new one.
+
+    Raises: Rejected(limit_exceeded).
+    """
     view = draft.view
-    require_room(view)
-    session = view.open_session(manifest.app_scope)
-    if session is None:
-        session = AppSession(
-            number=draft.new_number(),
-            app_session_id=draft.new_id("ses"),
-            app_scope=manifest.app_scope,
-            conversation_id=view.conversation_id,
-            opened_at=draft.stamp.now,
-        )
-        draft.put(session)
+    if manifest.app_scope != SYSTEM_SCOPE:
+        require_room(view)
+    session = session or view.open_session(manifest.app_scope) or new_session(draft, manifest.app_scope)
     instance = Instance(
         number=draft.new_number(),
         instance_id=draft.new_id("ins"),
@@ -65,9 +61,30 @@ def create(draft: Draft, manifest: Manifest) -> Instance:
     return instance
 
 
+def new_session(draft: Draft, app_scope: str, *, continues: str | None = None) -> AppSession:
+    """Open an App session."""
+    session = AppSession(
+        number=draft.new_number(),
+        app_session_id=draft.new_id("ses"),
+        app_scope=app_scope,
+        conversation_id=draft.view.conversation_id,
+        opened_at=draft.stamp.now,
+        continues=continues,
+    )
+    draft.put(session)
+    return session
+
+
+def ensure_chat(draft: Draft) -> None:
+    """Make chat's instance when there is none: at the first start, and after it failed."""
+    manifest = draft.view.manifests.get(SYSTEM_SCOPE)
+    if manifest is not None and draft.view.current_instance(SYSTEM_SCOPE) is None:
+        create(draft, manifest)
+
+
 def require_room(view: View) -> None:
     """Refuse one instance too many; suspended ones count, as they come back. Raises: Rejected(limit_exceeded)."""
-    if len(view.current_instances()) >= MAX_INSTANCES:
+    if sum(one.app_scope != SYSTEM_SCOPE for one in view.current_instances()) >= MAX_INSTANCES:
         raise Rejected(Code.LIMIT_EXCEEDED, Detail(expected=f"at most {MAX_INSTANCES} instances"))
 
 
@@ -84,12 +101,12 @@ def started(view: View, origin: Origin, stamp: Stamp, command: LifecycleStarted)
     draft = Draft(view, origin, stamp)
     instance = require_own(draft)
     if instance.state is InstanceState.STARTING:
-        is_front = focus.front(draft) == instance.instance_id
-        event = InstanceEvent.TO_FRONT if is_front else InstanceEvent.TO_BACK
+        event = InstanceEvent.TO_FRONT if focus.is_front(draft, instance) else InstanceEvent.TO_BACK
         instance = replace(instance, state=machines.step(machines.INSTANCE, instance.state, event))
         draft.put(instance)
         draft.audit("instance.started", instance_id=instance.instance_id)
         focus.announce(draft, instance)
+        focus.watch_idle(draft)
         delivery.deliver_calls(draft, instance)
         delivery.deliver_messages(draft, instance)
     return draft.decision()
@@ -103,7 +120,10 @@ def worker_exited(view: View, origin: Origin, stamp: Stamp, command: WorkerExite
         return draft.decision()
     if instance.state is InstanceState.STOPPING:
         finish_close(draft, instance)
-    elif instance.state is not InstanceState.SUSPENDED:
+    elif instance.state is InstanceState.SUSPENDED:
+        if instance.is_ending:
+            focus.process_gone(draft, instance)
+    else:
         _restart_or_fail(draft, instance, command.death)
     return draft.decision()
 
@@ -170,6 +190,7 @@ def fail(draft: Draft, instance: Instance, code: Code) -> None:
     draft.audit("instance.failed", instance_id=instance.instance_id, code=code)
     end_open_calls(draft, instance, CallEvent.FAIL, Code.APP_CRASHED)
     interactions.end_of_owner(draft, instance, InteractionEvent.FAIL, Code.APP_CRASHED)
+    permissions.end_of_instance(draft, instance)
     _park_inbox(draft, instance)
     focus.lower_instance(draft, instance.instance_id)
 
@@ -226,6 +247,7 @@ def _record_stopped(draft: Draft, instance: Instance) -> None:
     draft.put(replace(instance, stopped_at=draft.stamp.now))
     draft.audit("instance.stopped", instance_id=instance.instance_id)
     interactions.end_of_owner(draft, instance, InteractionEvent.CANCEL, Code.CANCELLED)
+    permissions.end_of_instance(draft, instance)
     _park_inbox(draft, instance)
     session = draft.view.open_session(instance.app_scope)
     if session is not None and session.app_session_id == instance.app_session_id:

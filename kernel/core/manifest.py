@@ -28,6 +28,9 @@ from lineup_sdk.protocol.messages import JsonObject
 
 RESERVED_SCOPES: Final = frozenset({"interaction", "runtime"})
 SYSTEM_SCOPE: Final = "chat"
+SURFACE_EVENT_TOPIC: Final = "surface.event"
+# Topics of messages that only the kernel writes: an App gets them unasked, and nobody else may send them.
+RESERVED_TOPICS: Final = frozenset({"capability.result", "interaction.result", SURFACE_EVENT_TOPIC})
 MAX_ENTRY_BYTES: Final = 8 * 1024 * 1024  # of all files together: they are held in memory, here and in each worker
 _MAX_MANIFEST_DEPTH: Final = 64  # only bounds the walks; schemas have their own, smaller depth
 
@@ -214,6 +217,9 @@ def _broken_rules(form: ManifestForm, builtin: bool) -> Iterator[tuple[str, str]
     yield from _broken_identity_rules(form, builtin)
     yield from _duplicates("/tools", [tool.id for tool in form.tools], "/id")
     yield from _duplicates("/subscriptions", [subscription.topic for subscription in form.subscriptions], "/topic")
+    for index, subscription in enumerate(form.subscriptions):
+        if subscription.topic in RESERVED_TOPICS:
+            yield f"/subscriptions/{index}/topic", "this topic is the kernel's own"
     yield from _duplicates("/requested_capabilities", form.requested_capabilities)
     for index, tool in enumerate(form.tools):
         yield from _broken_tool_rules(form, tool, pointer_to("/tools", index))

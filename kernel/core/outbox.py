@@ -107,6 +107,13 @@ def _acknowledge_row(draft: Draft, row: OutboxRow) -> None:
     draft.audit("outbox.acknowledged", number=row.number)
 
 
+def refuse_row(draft: Draft, row: OutboxRow, code: str) -> None:
+    """End the delivery of a row that its receiver will never take."""
+    draft.put(replace(row, state=machines.step(machines.OUTBOX, row.state, OutboxEvent.REFUSE), refused_code=code))
+    draft.audit("outbox.refused", number=row.number)
+    draft.effect(PumpOutbox(destination=row.destination))
+
+
 def caller_left(view: View, origin: Origin, stamp: Stamp, command: CallerLeft) -> Decision:
     """Acknowledge what waits for a caller that is answered or gone (SPEC 11.4)."""
     draft = Draft(view, origin, stamp)

@@ -146,9 +146,9 @@ class Instance:
     close_reason: str | None = None
     stopped_at: datetime | None = None
     error: Code | None = None
-    ui_subscribed_life: int | None = None  # the life that wants to hear of its own questions (SPEC 7.4)
     # --- suspended, and the process of this life is still finishing: the next one comes when that is gone
     is_ending: bool = False
+    ui_subscribed_life: int | None = None  # the life that wants to hear of its own questions (SPEC 7.4)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

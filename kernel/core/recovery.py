@@ -2,7 +2,7 @@
 
 Rules:
 1. No process survives a kernel: starting and stopping become suspended, a close cut off did not happen.
-2. The instance in front, and every one with open calls, gets a new process; the rest stay suspended until they are wanted. In front
+2. chat, the instance in front, and every one with open calls get a new process; the rest stay suspended until they are wanted. In front
    is the top of the stack, whatever state the last kernel left it in: a start cut off forgets nothing.
 3. Calls are taken back and delivered again; what may not run twice ends as interrupted. Nothing unfinished is shown as done.
 """
@@ -13,8 +13,9 @@ from dataclasses import replace
 
 from kernel.core import focus, instances, interactions, machines, outbox, switches
 from kernel.core.decision import ArmDeadline, Decision, Draft, Origin, Stamp, StopKernel, Then, View
-from kernel.core.events import Booted, RouteCall
+from kernel.core.events import Booted, RecoverCapabilities, RouteCall
 from kernel.core.machines import CALL_OPEN, InstanceEvent, InstanceState
+from kernel.core.manifest import SYSTEM_SCOPE
 from kernel.core.records import Instance
 from kernel.protocol.host import KernelStop
 from lineup_sdk.protocol.codes import Code
@@ -26,6 +27,7 @@ def booted(view: View, origin: Origin, stamp: Stamp, command: Booted) -> Decisio
     draft.audit("kernel.booted")
     _publish_inventory(draft)
     _bring_back(draft)
+    draft.effect(Then(command=RecoverCapabilities()))  # before any call is routed: an App may be held back
     for call in view.unrouted_calls():
         draft.effect(Then(command=RouteCall(number=call.number)))
     interactions.bring_back(draft)
@@ -53,6 +55,7 @@ def _bring_back(draft: Draft) -> None:
         instances.withdraw_all(draft, instance, is_crash=False)
     for instance in found:
         _restore(draft, instance.instance_id)
+    instances.ensure_chat(draft)
 
 
 def _suspend(draft: Draft, instance: Instance) -> None:
@@ -60,6 +63,8 @@ def _suspend(draft: Draft, instance: Instance) -> None:
         state = machines.step(machines.INSTANCE, instance.state, InstanceEvent.SUSPEND)
         draft.put(replace(instance, state=state, close_reason=None))
         draft.audit("instance.suspended", instance_id=instance.instance_id)
+    elif instance.is_ending:
+        draft.put(replace(instance, is_ending=False))
 
 
 def _restore(draft: Draft, instance_id: str) -> None:
@@ -68,7 +73,7 @@ def _restore(draft: Draft, instance_id: str) -> None:
         return  # an ending of another one brought it to the front already
     if instance.app_scope not in draft.view.manifests or not draft.view.enablement.is_enabled(instance.app_scope):
         _lose(draft, instance)
-    elif focus.front(draft) == instance_id or _has_open_calls(draft, instance):
+    elif instance.app_scope == SYSTEM_SCOPE or focus.front(draft) == instance_id or _has_open_calls(draft, instance):
         focus.revive(draft, instance)
 
 

@@ -13,7 +13,19 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import datetime
 
-from kernel.core import calls, delivery, envelopes, focus, instances, interaction_forms, interactions, machines, outbox, runtime
+from kernel.core import (
+    calls,
+    delivery,
+    envelopes,
+    focus,
+    instances,
+    interaction_forms,
+    interactions,
+    machines,
+    outbox,
+    permissions,
+    runtime,
+)
 from kernel.core.decision import ArmDeadline, Decision, Detail, Draft, Origin, Rejected, Stamp, Then, View
 from kernel.core.events import RouteCall
 from kernel.core.inventory import difference
@@ -211,9 +223,10 @@ def _require_input(descriptor: ToolDescriptor, command: ToolInvoke, input_cbor: 
 
 
 def _require_routable(view: View, command: ToolInvoke, descriptor: ToolDescriptor) -> None:
-    """What routing needs of the world: scope, instance, surface and room."""
+    """What routing needs of the world: scope, capabilities, instance, surface and room."""
     if command.app_scope not in (None, descriptor.app_scope):
         raise Rejected(Code.APP_SCOPE_MISMATCH, Detail(pointer="/app_scope", expected=descriptor.app_scope))
+    permissions.require_not_denied(view, descriptor)
     if view.open_call_count() >= MAX_OPEN_CALLS:
         raise Rejected(Code.LIMIT_EXCEEDED, Detail(expected=f"at most {MAX_OPEN_CALLS} open calls"))
     if view.manifests[descriptor.app_scope].surface_required:
@@ -310,6 +323,7 @@ def _assign(draft: Draft, call: ToolCall, descriptor: ToolDescriptor) -> None:
 
 def _instance_for(draft: Draft, call: ToolCall, descriptor: ToolDescriptor) -> Instance:
     """The App's instance: the one there is, revived if it was suspended, or a new one. Raises: Rejected."""
+    permissions.require_not_denied(draft.view, descriptor)
     instance = draft.view.current_instance(descriptor.app_scope)
     _require_instance(instance, call.instance_id, descriptor)
     if instance is None:

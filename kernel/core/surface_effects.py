@@ -1,10 +1,11 @@
-"""What surfaces and artifacts set off after a commit: a part of kernel.core.decision.Effect."""
+"""What surfaces and artifacts set off after a commit: a part of kernel.core.decision.Effect; and content in parts."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from lineup_sdk.protocol.messages import Message
+from lineup_sdk.protocol.limits import CHUNK_BYTES
+from lineup_sdk.protocol.messages import Chunk, Message
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,3 +35,9 @@ class SendArtifact:
     sha256: str
     size: int
     offset: int
+
+
+def chunks_of(of: str, data: bytes) -> list[Chunk]:
+    """Content in parts (SPEC 2.1); an empty one is one empty part."""
+    starts = range(0, max(len(data), 1), CHUNK_BYTES)
+    return [Chunk(of=of, data=data[start : start + CHUNK_BYTES], last=start + CHUNK_BYTES >= len(data)) for start in starts]

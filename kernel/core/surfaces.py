@@ -15,17 +15,17 @@ from dataclasses import replace
 
 from kernel.core import instances, merge_patch, surface_life
 from kernel.core.decision import Decision, Detail, Draft, Origin, Rejected, SendToWorker, Stamp, Then, View
-from kernel.core.events import CompactSurface, DeliverMessages, ViewLeft
+from kernel.core.events import CompactSurface, DeliverMessages
 from kernel.core.limits import COMPACT_PATCH_BYTES, MAX_EVENT_NAME, MAX_INBOX_BYTES, MAX_INBOX_ROWS, MAX_PATCHES, MAX_SURFACE_MEMBERS
 from kernel.core.manifest import SURFACE_EVENT_TOPIC, Kind
 from kernel.core.records import InboxRow, Instance, decode_body, encode_body
-from kernel.core.surface_effects import SendToView, TellSurfaceChanged
+from kernel.core.surface_effects import SendToView, TellSurfaceChanged, chunks_of
 from kernel.core.surface_records import AppendedPatch, Container, Surface, SurfaceSnapshot
 from kernel.protocol.host_surfaces import SurfaceEvent, SurfaceMount, SurfacePatch, SurfacePatched, SurfaceUnmount
 from lineup_sdk.protocol import limits as wire
 from lineup_sdk.protocol.codes import Code
 from lineup_sdk.protocol.framing import ProtocolViolation, check_value
-from lineup_sdk.protocol.messages import Chunk, JsonObject
+from lineup_sdk.protocol.messages import JsonObject
 from lineup_sdk.protocol.surface_messages import SurfaceClose, SurfaceOpen, SurfaceRead, SurfaceUpdate
 
 SURFACE_VERSION = 1  # the contract between a view and a surface
@@ -82,7 +82,7 @@ def read(view: View, origin: Origin, stamp: Stamp, command: SurfaceRead) -> Deci
     surface = _require_own(draft)
     of = f"{SurfaceRead.TYPE}:{origin.request_id}"
     state = merge_patch.encode(view.surfaces.state(surface.number))
-    for chunk in _chunks(of, state):
+    for chunk in chunks_of(of, state):
         draft.effect(SendToWorker(instance_id=origin.instance_id, life=origin.life, message=chunk))
     return draft.decision({"version": surface.version, "size": len(state), "of": of})
 
@@ -118,7 +118,7 @@ def mount(view: View, origin: Origin, stamp: Stamp, command: SurfaceMount) -> De
     draft.audit("surface.mounted", number=surface.number)
     of = f"{SurfaceMount.TYPE}:{mounted.number}:{mounted.mount_epoch}"
     state = merge_patch.encode(view.surfaces.state(surface.number))
-    for chunk in _chunks(of, state):
+    for chunk in chunks_of(of, state):
         draft.effect(SendToView(view_id=origin.view_id, message=chunk))
     return draft.decision({"mount_epoch": mounted.mount_epoch, "version": mounted.version, "size": len(state), "of": of})
 
@@ -129,13 +129,6 @@ def unmount(view: View, origin: Origin, stamp: Stamp, command: SurfaceUnmount) -
     surface = _require_mount(view, origin, command.surface_id, command.mount_epoch)
     draft.put(replace(surface, mounted_view_id=None))
     draft.audit("surface.unmounted", number=surface.number)
-    return draft.decision()
-
-
-def view_left(view: View, origin: Origin, stamp: Stamp, command: ViewLeft) -> Decision:
-    """A view is gone, and its mounts with it."""
-    draft = Draft(view, origin, stamp)
-    surface_life.unmount_all(draft, command.view_id)
     return draft.decision()
 
 
@@ -276,10 +269,3 @@ def compact(view: View, origin: Origin, stamp: Stamp, command: CompactSurface) -
         draft.put(SurfaceSnapshot(surface_number=surface.number, version=surface.version, state_cbor=state))
         draft.put(replace(surface, snapshot_version=surface.version, patch_bytes=0))
     return draft.decision()
-
-
-def _chunks(of: str, data: bytes) -> list[Chunk]:
-    """Content in parts (SPEC 2.1); an empty one is one empty part."""
-    step = wire.CHUNK_BYTES
-    starts = range(0, max(len(data), 1), step)
-    return [Chunk(of=of, data=data[start : start + step], last=start + step >= len(data)) for start in starts]

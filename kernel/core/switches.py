@@ -3,14 +3,17 @@
 Rules:
 1. The inventory is a function of Manifests and switches; a new revision is written in the turn that changes its content.
 2. Switching an App off ends its open calls as failed app_disabled and closes its instance; a tool off ends its own calls.
+3. An App that asks for more capabilities than the person accepted is off until the person switches it on again: that accepts it (SPEC 10).
 """
 
 from __future__ import annotations
 
 from kernel.core import calls, instances, machines, outbox
+from kernel.core.capability_records import Acceptance
 from kernel.core.decision import Decision, Detail, Draft, Origin, Rejected, Stamp, View
 from kernel.core.inventory import Enablement, Inventory, publish
 from kernel.core.machines import CallEvent, InstanceState
+from kernel.core.manifest import RESERVED_SCOPES, Manifest
 from kernel.core.records import KeptDescriptor, PublishedInventory, Switch, encode_body
 from kernel.protocol.host import AppDisable, AppEnable
 from lineup_sdk.protocol.codes import Code
@@ -26,6 +29,8 @@ def enable(view: View, origin: Origin, stamp: Stamp, command: AppEnable) -> Deci
     if command.name in view.enablement.disabled:
         draft.put(Switch(name=command.name, enabled=True))
         draft.audit("switch.enabled")
+        if command.name in view.manifests:
+            _accept(draft, view.manifests[command.name])
         revision = _publish(draft, view.enablement.disabled - {command.name})
     return draft.decision({"revision": revision})
 
@@ -38,13 +43,43 @@ def disable(view: View, origin: Origin, stamp: Stamp, command: AppDisable) -> De
         raise Rejected(Code.LIFECYCLE_DENIED, Detail(pointer="/name", expected="an App that can be switched off"))
     revision = view.inventory.revision
     if command.name not in view.enablement.disabled:
-        draft.put(Switch(name=command.name, enabled=False))
         draft.audit("switch.disabled")
-        _end_calls(draft, scope, None if command.name == scope else command.name)
-        if command.name == scope:
-            _close_instance(draft, scope)
+        _switch_off(draft, scope, command.name)
         revision = _publish(draft, view.enablement.disabled | {command.name})
     return draft.decision({"revision": revision})
+
+
+def hold_updates(draft: Draft) -> None:
+    """At a start: switch off every App whose Manifest asks for more than was accepted. One seen for the first time is accepted as it is."""
+    view = draft.view
+    held: set[str] = set()
+    for scope, manifest in view.manifests.items():
+        if scope in RESERVED_SCOPES:
+            continue
+        accepted = view.capabilities.acceptance(scope)
+        if accepted is None or manifest.requested_capabilities < frozenset(accepted.capabilities):
+            _accept(draft, manifest)
+        elif not manifest.requested_capabilities <= frozenset(accepted.capabilities):
+            held.add(scope)
+    held -= view.enablement.disabled | ALWAYS_ON
+    for scope in sorted(held):
+        draft.audit("switch.held")
+        _switch_off(draft, scope, scope)
+    if held:
+        _publish(draft, view.enablement.disabled | held)
+
+
+def _accept(draft: Draft, manifest: Manifest) -> None:
+    capabilities = tuple(sorted(manifest.requested_capabilities))
+    draft.put(Acceptance(app_scope=manifest.app_scope, capabilities=capabilities, accepted_at=draft.stamp.now))
+
+
+def _switch_off(draft: Draft, scope: str, name: str) -> None:
+    """Switch an App, or a tool of it, off."""
+    draft.put(Switch(name=name, enabled=False))
+    _end_calls(draft, scope, None if name == scope else name)
+    if name == scope:
+        _close_instance(draft, scope)
 
 
 def _require_known(view: View, name: str) -> str:

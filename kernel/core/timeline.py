@@ -3,18 +3,27 @@
 Rules:
 1. A message is an entry of the timeline and, from the person, a row of the outbox, in one commit.
 2. What the kernel does not understand is kept as inert text: INV-07.
+3. The system App only projects: it may fold an entry and speak for the person by the same command; the entries are the kernel's.
+4. A row its receiver refuses for good is shown to the person: on its own entry when it is a message, else by an entry of its own.
 """
 
 from __future__ import annotations
 
-from kernel.core import envelopes, focus, outbox
-from kernel.core.decision import Decision, Detail, Draft, Origin, Rejected, Stamp, View
+from dataclasses import replace
+
+from kernel.core import envelopes, focus, instances, outbox
+from kernel.core.decision import Decision, Detail, Draft, FeedTimeline, Origin, Rejected, Stamp, View
 from kernel.core.limits import MAX_TEXT_LENGTH
-from kernel.core.records import OutboxKind, Source, TimelineMessage, encode_body
-from kernel.protocol.agent import MESSAGE_TEXT, InertMessage, TaskUpdated, TextReceived
+from kernel.core.machines import OutboxState
+from kernel.core.records import OutboxKind, OutboxRow, Source, TimelineMessage, encode_body
+from kernel.protocol.agent import MESSAGE_TEXT, PREFIX, InertMessage, TaskUpdated, TextReceived
 from kernel.protocol.host import MessageSend
+from kernel.protocol.host_sessions import OutboxRefuse
 from lineup_sdk.protocol.codes import Code
 from lineup_sdk.protocol.messages import JsonObject
+from lineup_sdk.protocol.system_messages import ConversationSendText, TimelinePlace, TimelineSubscribe
+
+ROW_REFUSED = PREFIX + "outbox.refused"  # an entry that only the kernel writes; it never travels
 
 
 def send_text(view: View, origin: Origin, stamp: Stamp, command: MessageSend) -> Decision:
@@ -30,6 +39,51 @@ def send_text(view: View, origin: Origin, stamp: Stamp, command: MessageSend) ->
     _record(draft, Source.PERSON, row.message_id, MESSAGE_TEXT, {"text": command.text}, row.number)
     draft.audit("message.sent", number=row.number)
     return draft.decision({"message_id": row.message_id})
+
+
+def app_sends_text(view: View, origin: Origin, stamp: Stamp, command: ConversationSendText) -> Decision:
+    """The system App sends what the person wrote in it: the same command (SPEC 11.5). Raises: as send_text."""
+    instances.require_own(Draft(view, origin, stamp))
+    return send_text(view, origin, stamp, MessageSend(text=command.text))
+
+
+def subscribe(view: View, origin: Origin, stamp: Stamp, command: TimelineSubscribe) -> Decision:
+    """Feed the timeline to this life of the system App."""
+    draft = Draft(view, origin, stamp)
+    instance = instances.require_own(draft)
+    draft.effect(FeedTimeline(instance_id=instance.instance_id, life=instance.life))
+    return draft.decision()
+
+
+def place(view: View, origin: Origin, stamp: Stamp, command: TimelinePlace) -> Decision:
+    """The system App folds an entry, or unfolds it; where it stands changes nothing else."""
+    draft = Draft(view, origin, stamp)
+    instances.require_own(draft)
+    entry = view.timeline_entry(command.number)
+    if entry is not None and entry.is_folded is not command.folded:
+        draft.put(replace(entry, is_folded=command.folded))
+        draft.audit("timeline.placed", number=entry.number)
+    return draft.decision({"placed": entry is not None})
+
+
+def receiver_refuses(view: View, origin: Origin, stamp: Stamp, command: OutboxRefuse) -> Decision:
+    """The receiver of a row will never take it: its delivery ends, the person sees it, the next row goes (SPEC 11.3)."""
+    draft = Draft(view, origin, stamp)
+    row = view.outbox_row(command.message_id)
+    if row is not None and row.destination is origin.source and row.state is OutboxState.PENDING:
+        outbox.refuse_row(draft, row, command.code)
+        if row.kind is not OutboxKind.MESSAGE:
+            _show_refused(draft, row, command.code)
+    return draft.decision()
+
+
+def _show_refused(draft: Draft, row: OutboxRow, code: str) -> None:
+    call = draft.call(row.call_number) if row.call_number is not None else None
+    body: JsonObject = {"title": "Not delivered", "state": code, "kind": row.kind.value}
+    if call is not None:
+        body["tool_id"] = call.tool_id
+    number = draft.new_number()
+    _record(draft, row.destination, draft.new_id("msg"), ROW_REFUSED, body, number)
 
 
 def receive_text(view: View, origin: Origin, stamp: Stamp, command: TextReceived) -> Decision:

@@ -11,8 +11,9 @@ Summaries (absent = null left out; times are RFC 3339 UTC; number = the kernel's
   CallSummary      {number, call_id, tool_id, title, app_scope, instance_id?, source, status, cancel, attempts,
                     progress? {percent?, message?}, error_code?, created_at, updated_at}
   InstanceSummary  {instance_id, app_scope, title, app_version, state, error?, open_calls, started_at, stopped_at?}
-  MessageSummary   {number, message_id, direction: in | out, author: agent | person | demo, type, text, state, created_at}
-                   direction is seen from the person: in = from the Agent. state of an out message: pending | acknowledged | refused
+  MessageSummary   {number, message_id, direction: in | out, author: agent | person | demo, type, text, state, code?, folded, created_at}
+                   direction is seen from the person: in = from the Agent. state of an out message: pending | acknowledged | refused, with
+                   the refuser's code. folded = the system App shows it as one line
   SurfaceSummary   {surface_id, app_scope, app_session_id, instance_id?, title, container: trusted | isolated, version, is_open,
                     mounted_view_id?, text: the state for hosts without a web view}
   AppSummary       {app_scope, version, kind, title, description, enabled, tools: [{tool_id, title, enabled}]}
@@ -26,6 +27,15 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from kernel.protocol.host_interactions import DraftSave, InteractionAnswer, InteractionMove, InteractionsList, PolicySet
+from kernel.protocol.host_sessions import (
+    AppOpen,
+    AppStartEmpty,
+    ModeRequest,
+    OutboxRefuse,
+    SessionsContinue,
+    SessionsList,
+    SessionsShow,
+)
 from kernel.protocol.host_surfaces import (
     ArtifactRead,
     SurfaceEvent,
@@ -35,6 +45,7 @@ from kernel.protocol.host_surfaces import (
     SurfaceUnmount,
     SurfaceUnmounted,
 )
+from kernel.protocol.host_upkeep import FROM_HOST_UPKEEP
 from lineup_sdk.protocol.messages import Chunk, JsonObject, Message
 
 # =============================================================================================
@@ -300,7 +311,9 @@ class EnvelopeReceipt(Message):
 FROM_HOST: dict[str, type[Message]] = {
     c.TYPE: c
     for c in (
+        *FROM_HOST_UPKEEP,
         ArtifactRead, SurfaceEvent, SurfaceMount, SurfacePatch, SurfaceUnmount,
+        AppOpen, AppStartEmpty, ModeRequest, OutboxRefuse, SessionsContinue, SessionsList, SessionsShow,
         AppClose, AppDisable, AppEnable, AppsList, CallCancel, CallInvoke, CallsList, CallsShow, DraftSave, EnvelopeSubmit, FocusRaise,
         HostHello, InstancesList, InteractionAnswer, InteractionMove, InteractionsList, InventoryShow, KernelStatus, KernelStop, LogsRead, MessageSend, MessagesList, OutboxAcknowledge, PolicySet,
     )

@@ -31,6 +31,9 @@ LongText = Annotated[str, StringConstraints(max_length=65_536)]
 
 BOUNDS: Mapping[str, Any] = {
     "after": Ident,
+    "what": Ident,
+    "app_scope": Ident,
+    "app_session_id": Ident,
     "artifact_id": Ident,
     "base_version": Count,
     "answer": dict[str, Any],
@@ -43,10 +46,12 @@ BOUNDS: Mapping[str, Any] = {
     "interaction_id": Ident,
     "label": Annotated[str, StringConstraints(pattern="^[a-z0-9-]{1,32}$")],
     "limit": Annotated[int, Field(ge=1, le=200)],
+    "mode": Annotated[str, StringConstraints(pattern="^(im|audio|video)$")],
     "media_type": Annotated[str, StringConstraints(pattern=r"^[a-z0-9.+-]{1,63}/[a-z0-9.+-]{1,63}$")],
     "message": ShortText,
     "message_id": Ident,
     "mount_epoch": Count,
+    "number": Count,
     "n": Annotated[int, Field(ge=0, le=MAX_INTEGER)],
     "name": Ident,
     "of": Ident,
@@ -71,7 +76,10 @@ BOUNDS: Mapping[str, Any] = {
     "tool_id": Ident,
 }
 _OWN_BOUNDS: Mapping[tuple[str, str], Any] = {
+    ("audit.tail", "after"): Annotated[int, Field(ge=0, le=MAX_INTEGER)],
+    ("inbox.parked", "after"): Annotated[int, Field(ge=0, le=MAX_INTEGER)],
     ("log.write", "text"): Annotated[str, StringConstraints(max_length=MAX_LOG_TEXT_BYTES)],
+    ("outbox.refuse", "code"): Token,
     ("state.save", "state"): dict[str, Any],
     ("interactions.list", "state"): Annotated[str, StringConstraints(pattern="^[a-z_]{1,32}$")],
     ("calls.list", "state"): Annotated[str, StringConstraints(pattern="^[a-z_]{1,32}$")],

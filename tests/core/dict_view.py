@@ -14,10 +14,10 @@ from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
-from kernel.core.builtin import RUNTIME
+from kernel.core.builtin import BUILTIN
 from kernel.core.decision import AuditEntry, Decision, KernelBug
 from kernel.core.inventory import Enablement, Inventory, PublishedRevision, publish
-from kernel.core.machines import CALL_OPEN, INSTANCE_FINAL, CallStatus, InboxState, InstanceState, OutboxState
+from kernel.core.machines import CALL_OPEN, INSTANCE_FINAL, INTERACTION_OPEN, CallStatus, InboxState, InstanceState, OutboxState
 from kernel.core.manifest import Manifest, ToolDescriptor, parse_manifest
 from kernel.core.records import (
     AppSession,
@@ -25,10 +25,12 @@ from kernel.core.records import (
     FocusStack,
     InboxRow,
     Instance,
+    Interaction,
     KeptDescriptor,
     Key,
     OutboxKind,
     OutboxRow,
+    Policy,
     PublishedInventory,
     Record,
     SavedState,
@@ -57,7 +59,7 @@ def renamed(scope: str, new_scope: str) -> Manifest:
     return parse_manifest(json.loads(json.dumps(_APPS[scope]).replace(f'"{scope}', f'"{new_scope}')))
 
 
-MANIFESTS: dict[str, Manifest] = {"runtime": RUNTIME} | {scope: manifest_of(scope) for scope in _APPS}
+MANIFESTS: dict[str, Manifest] = BUILTIN | {scope: manifest_of(scope) for scope in _APPS}
 
 
 # ------------------------------------------------------------------------------------ the View
@@ -66,9 +68,11 @@ _KEYS: Mapping[type, str] = {
     AppSession: "app_session_id",
     InboxRow: "number",
     Instance: "instance_id",
+    Interaction: "interaction_id",
     KeptDescriptor: "digest",
     Key: "digest",
     OutboxRow: "number",
+    Policy: "name",
     PublishedInventory: "number",
     SavedState: "app_session_id",
     Switch: "name",
@@ -187,10 +191,23 @@ class DictView:
         return [call for _, call in sorted(due, key=lambda pair: pair[0])][:limit]
 
     def next_deadline_ms(self) -> int | None:
-        return min((at for call in self._open() if (at := _due_ms(call)) is not None), default=None)
+        of_calls = [at for call in self._open() if (at := _due_ms(call)) is not None]
+        return min((*of_calls, *(one.deadline.at_ms for one in self.open_interactions() if one.deadline)), default=None)
 
     def open_call_count(self) -> int:
         return len(self._open())
+
+    def interaction(self, interaction_id: str) -> Interaction | None:
+        return self.tables[Interaction].get(interaction_id)
+
+    def interaction_of_call(self, call_number: int) -> Interaction | None:
+        return next((one for one in self._all(Interaction) if one.call_number == call_number), None)
+
+    def open_interactions(self) -> Sequence[Interaction]:
+        return sorted((one for one in self._all(Interaction) if one.status in INTERACTION_OPEN), key=lambda one: one.number)
+
+    def is_allowed(self, policy: str) -> bool:
+        return any(one.name == policy and one.allowed for one in self._all(Policy))
 
     def instance(self, instance_id: str) -> Instance | None:
         return self.tables[Instance].get(instance_id)
@@ -212,6 +229,9 @@ class DictView:
 
     def saved_state(self, app_session_id: str) -> SavedState | None:
         return self.tables[SavedState].get(app_session_id)
+
+    def inbox_row_by_number(self, number: int) -> InboxRow | None:
+        return self.tables[InboxRow].get(number)
 
     def _inbox(self, instance_id: str) -> list[InboxRow]:
         rows = (row for row in self._all(InboxRow) if row.instance_id == instance_id)

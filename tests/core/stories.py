@@ -7,10 +7,11 @@
 
 Rules:
 1. who = agent | demo | person | kernel | <app> (its worker) | <app>@<life> (the worker of that life). "@app" in a field is the id of
-   its newest instance, "#call" the number of that call; an agent's `message_id` makes an envelope; `revision` is the one in force
+   its newest instance, "#call" the number of that call, "?call" the interaction that call is, "?@app" the App's newest question
+   and "!call" (or "!@app") the digest of what it shows; an agent's `message_id` makes an envelope; `revision` is the one in force
    unless it is given.
-2. expected: code, audit, outbox, frames, processes are compared whole, and absent means nothing of it; calls, instances, focus and
-   value are compared where they are given.
+2. expected: code, audit, outbox, frames, processes are compared whole, and absent means nothing of it; calls, instances, interactions
+   (by call, or @app), focus and value are compared where they are given.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from kernel.core.records import (
     FocusStack,
     InboxRow,
     Instance,
+    Interaction,
     KeptDescriptor,
     Key,
     OutboxRow,
@@ -173,7 +175,22 @@ def play(world: World, step: JsonObject) -> JsonObject | None:
 def _resolved(world: World, value: Any) -> Any:
     if isinstance(value, str) and value.startswith("#"):
         return world.call(value[1:]).number
+    if isinstance(value, str) and value[:1] in {"?", "!"}:
+        interaction = interaction_of(world, value[1:])
+        return interaction.interaction_id if value[0] == "?" else interaction.shown_digest.hex()
     return id_of(world, value[1:]) if isinstance(value, str) and value.startswith("@") else value
+
+
+def interaction_of(world: World, name: str) -> Interaction:
+    """The interaction of a call, or an App's newest question (@app)."""
+    found = [one for one in world.rows(Interaction) if _name_of(world, one) == name]
+    newest: Interaction = found[-1]
+    return newest
+
+
+def _name_of(world: World, interaction: Interaction) -> str:
+    call = world.view.call(interaction.call_number) if interaction.call_number is not None else None
+    return call.call_id if call is not None else f"@{interaction.owner_app_scope}"
 
 
 def _origin(world: World, who: str) -> Origin:
@@ -216,6 +233,9 @@ def _envelope_command(world: World, what: str, fields: JsonObject) -> object:
             return events.AgentAttached()
     assert outer is not None, "this needs a message_id"
     match what:
+        case "interaction.dismiss":
+            named = {name: fields.get(name) for name in ("interaction_id", "call_id")}
+            return a.InteractionDismissAsked(envelope=outer, **named)
         case "app.message":
             return a.AppMessageReceived(envelope=outer, topic=fields["topic"], body=fields.get("body", {}))
         case "message.text":
@@ -245,6 +265,7 @@ def seen(world: World, outcome: Outcome) -> JsonObject:
             _process_words(world, effect) for effect in outcome.effects if isinstance(effect, KillWorker | StartWorker | StopWorker)
         ],
         "calls": {call.call_id: call.status.value for call in world.rows(ToolCall)},
+        "interactions": {_name_of(world, one): one.status.value for one in world.rows(Interaction)},
         "instances": {one.app_scope: one.state.value for one in world.rows(Instance)},
         "focus": [_app(world, instance_id) for instance_id in world.view.focus().instance_ids],
     }

@@ -15,7 +15,7 @@ GOLDEN = Path(__file__).parent.parent / "golden"
 FILES = {path.stem: json.loads(path.read_text("utf-8")) for path in sorted(GOLDEN.glob("*__*.json"))}
 STORIES = {name: story for name, story in FILES.items() if "steps" in story}
 EXACT = ("code", "audit", "outbox", "frames", "processes")
-GIVEN = ("calls", "instances", "focus", "value")
+GIVEN = ("calls", "instances", "interactions", "focus", "value")
 NOTHING: dict[str, Any] = {"code": None, "audit": [], "outbox": [], "frames": [], "processes": []}
 
 
@@ -31,7 +31,7 @@ def test_story(name: str) -> None:
         assert {key: what[key] for key in EXACT} == {key: expected[key] for key in EXACT}, f"step {number}"
         for key in GIVEN:
             if key in expected:
-                shown = {one: what[key].get(one) for one in expected[key]} if key in {"calls", "instances"} else what[key]
+                shown = {one: what[key].get(one) for one in expected[key]} if key in {"calls", "instances", "interactions"} else what[key]
                 assert shown == expected[key], f"step {number}: {key}"
 
 

@@ -31,7 +31,7 @@ from kernel.core.decision import (
     StopWorker,
     Then,
 )
-from kernel.core.grants import grants_of
+from kernel.core.grants import grants_for
 from kernel.core.machines import InstanceState
 from kernel.core.manifest import Manifest
 from kernel.core.records import Instance, OutboxRow, Record, Source, ToolCall, decode_body, digest_of_parts
@@ -156,7 +156,7 @@ class World:
     def worker(self, instance_id: str, life: int | None = None) -> Origin:
         """The worker of an instance: of its present life, or of another."""
         instance = self.instance(instance_id)
-        grants = grants_of(self.view.manifests[instance.app_scope].kind)
+        grants = grants_for(self.view.manifests[instance.app_scope], self.view.is_allowed)
         life = instance.life if life is None else life
         return Origin(speaker=Speaker.WORKER, instance_id=instance_id, app_scope=instance.app_scope, life=life, grants=grants)
 

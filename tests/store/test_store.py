@@ -267,7 +267,7 @@ def test_on_the_same_boot_nothing_moves_and_nothing_is_written(world: World) -> 
     assert world.store.view.next_deadline_ms() == 9_000
 
 
-def test_a_checkpoint_is_due_after_a_hundred_commits_or_a_mebibyte(world: World) -> None:
+def test_a_checkpoint_is_due_after_so_many_commits_or_four_mebibytes(world: World) -> None:
     world.store.checkpoint()
     for _ in range(CHECKPOINT_COMMITS - 1):
         world.turn(numbers=1)
@@ -279,7 +279,7 @@ def test_a_checkpoint_is_due_after_a_hundred_commits_or_a_mebibyte(world: World)
     assert not world.store.is_checkpoint_due
     world.count(5)
     assert world.wal_path.stat().st_size == size  # the log began anew
-    world.turn(message(999, body_cbor=bytes(1024 * 1024)), numbers=1)
+    world.turn(message(999, body_cbor=bytes(4 * 1024 * 1024)), numbers=1)
     assert world.store.is_checkpoint_due
 
 

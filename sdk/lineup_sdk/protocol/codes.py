@@ -21,8 +21,10 @@ class Code(StrEnum):
     APP_DISABLED = "app_disabled"  # The person switched this app or tool off.
     APP_INSTANCE_NOT_FOUND = "app_instance_not_found"  # No such instance, or none of that app is running.
     APP_SCOPE_MISMATCH = "app_scope_mismatch"  # The named app_scope is not the tool's own.
+    MODE_UNAVAILABLE = "mode_unavailable"  # The conversation has no such mode; im is the one there is.
     LIFECYCLE_DENIED = "lifecycle_denied"  # Policy does not allow this change of focus or this close now.
     CAPABILITY_DENIED = "capability_denied"  # The asker does not hold the grant this message needs.
+    CAPABILITY_UNSUPPORTED = "capability_unsupported"  # No host can do this, or none that is attached.
     CALL_ALREADY_FINAL = "call_already_final"  # The call has its one outcome; nothing can change it.
     CALL_ID_CONFLICT = "call_id_conflict"  # The call_id was used before for another content.
     CALL_NOT_FOUND = "call_not_found"  # The asker owns no call of that id.

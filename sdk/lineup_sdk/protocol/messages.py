@@ -13,6 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from lineup_sdk.protocol.capability_messages import CapabilityRequest
 from lineup_sdk.protocol.interaction_messages import UI_MESSAGES, InteractionPresented, UiChanged
 from lineup_sdk.protocol.message import JsonObject, Message, to_frame
 from lineup_sdk.protocol.surface_messages import (
@@ -23,6 +24,13 @@ from lineup_sdk.protocol.surface_messages import (
     SurfaceOpen,
     SurfaceRead,
     SurfaceUpdate,
+)
+from lineup_sdk.protocol.system_messages import (
+    ConversationSendText,
+    LifecycleRequestMode,
+    TimelineChanged,
+    TimelinePlace,
+    TimelineSubscribe,
 )
 
 __all__ = ["JsonObject", "Message", "to_frame"]  # of kernel.protocol and the SDK alike; the rest is named where it stands
@@ -236,7 +244,6 @@ class Pong(Message):
 # Types of later parts of the SDK: they exist, so asking for one without its grant is `capability_denied`, not a wire error.
 UNGRANTED_TYPES = frozenset(
     {
-        "capability.request", "conversation.send_text", "timeline.place",
     }
 )  # fmt: skip
 
@@ -344,10 +351,10 @@ class Ping(Message):
 FROM_WORKER: dict[str, type[Message]] = {
     c.TYPE: c
     for c in (
-        ArtifactGet, ArtifactPut, Chunk, Hello, InboxAcknowledge, InboxList, InboxSubscribe, LifecycleRequestBackground,
+        ArtifactGet, ArtifactPut, CapabilityRequest, Chunk, Hello, InboxAcknowledge, InboxList, InboxSubscribe, LifecycleRequestBackground,
         LifecycleRequestClose, LifecycleRequestForeground, LifecycleStarted, LogWrite, Pong, StateLoad, StateSave, SurfaceClose,
         SurfaceOpen, SurfaceRead, SurfaceUpdate, ToolAccept, ToolCancel, ToolCancelSeen, ToolComplete, ToolFail, ToolProgress,
-        ToolsGet, ToolsSubscribe, *UI_MESSAGES,
+        ToolsGet, ToolsSubscribe, *UI_MESSAGES, ConversationSendText, LifecycleRequestMode, TimelinePlace, TimelineSubscribe,
     )
 }  # fmt: skip
 
@@ -355,6 +362,6 @@ TO_WORKER: dict[str, type[Message]] = {
     c.TYPE: c
     for c in (
         Chunk, ContextChanged, InboxDelivered, InteractionPresented, LifecycleStopping, Ping, Reply, SurfaceChanged, ToolCalled,
-        ToolCancelRequested, ToolEnded, UiChanged, Welcome,
+        TimelineChanged, ToolCancelRequested, ToolEnded, UiChanged, Welcome,
     )
 }  # fmt: skip

@@ -27,6 +27,7 @@ from lineup_sdk.protocol.messages import (
     StateLoad,
     ToolsGet,
 )
+from lineup_sdk.protocol.system_messages import ConversationSendText, TimelinePlace
 
 _Check = Callable[[Any], bool]
 
@@ -41,6 +42,7 @@ _KINDS: dict[str, _Check] = {
     "bytes": _is(bytes),
     "float": _is(int, float),
     "int": _is(int),
+    "list[JsonObject]": lambda value: type(value) is list and all(type(item) is dict for item in value),
     "str": _is(str),
 }
 
@@ -55,7 +57,9 @@ _FIELDS = {c: _fields_of(c) for c in (*FROM_WORKER.values(), *TO_WORKER.values()
 REPLY_VALUES: dict[type[Message], dict[str, _Check]] = {
     InboxAcknowledge: {"acknowledged": _is(bool)},
     InboxList: {"messages": _is(list), "more": _is(bool)},
+    ConversationSendText: {"message_id": _is(str)},
     StateLoad: {"state": _is(dict, type(None))},
+    TimelinePlace: {"placed": _is(bool)},
     ToolsGet: {"attempts": _is(int), "call_id": _is(str), "input": _is(dict), "status": _is(str), "tool_id": _is(str)},
 }
 INBOX_ROW: dict[str, _Check] = {"body": _is(dict), "delivery_count": _is(int), "message_id": _is(str), "topic": _is(str)}

@@ -1,0 +1,64 @@
+"""Messages of upkeep on a host channel: parked messages, the audit as it grows, and why something is as it is (SPEC 5.4, 17)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from lineup_sdk.protocol.messages import Message
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InboxParked(Message):
+    """Value: {rows: [{number, app_scope, instance_id, topic, delivery_count, crash_count, size, created_at}], oldest first, more}."""
+
+    TYPE: ClassVar[str] = "inbox.parked"
+    EXPECTS_REPLY: ClassVar[bool] = True
+    after: int = 0
+    limit: int = 50
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InboxRetry(Message):
+    """Send a parked message again, to the App's instance of now. Value: {instance_id}.
+
+    Refused: call_not_found (no parked row of that number), app_instance_not_found, limit_exceeded.
+    """
+
+    TYPE: ClassVar[str] = "inbox.retry"
+    EXPECTS_REPLY: ClassVar[bool] = True
+    number: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InboxDrop(Message):
+    """Give a parked message up for good. Receipt. Refused: call_not_found."""
+
+    TYPE: ClassVar[str] = "inbox.drop"
+    EXPECTS_REPLY: ClassVar[bool] = True
+    number: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditTail(Message):
+    """Value: {rows: audit rows after a seq, oldest first, or the newest when after is absent}."""
+
+    TYPE: ClassVar[str] = "audit.tail"
+    EXPECTS_REPLY: ClassVar[bool] = True
+    after: int | None = None
+    limit: int = 50
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Explain(Message):
+    """Say why a call, instance or interaction is as it is. what = its id, or a local number.
+
+    Value: {what, kind, state, sentences: [{text, seqs: [audit seq]}], audit: [row]}. Refused: call_not_found (nothing has that id).
+    """
+
+    TYPE: ClassVar[str] = "explain"
+    EXPECTS_REPLY: ClassVar[bool] = True
+    what: str
+
+
+FROM_HOST_UPKEEP = (AuditTail, Explain, InboxDrop, InboxParked, InboxRetry)
