@@ -24,13 +24,14 @@ import trio
 
 from hosts.homes import Home
 from kernel.protocol.host import TO_HOST, Delta, EnvelopeReceipt, EnvelopeSent, Goodbye, HostHello, HostReply, HostWelcome, Snapshot
+from kernel.protocol.host_upkeep import BackupMade
 from lineup_sdk.channel import Channel, ChannelClosed, ChannelOverflow
 from lineup_sdk.protocol.codes import Code
 from lineup_sdk.protocol.framing import ProtocolViolation
 from lineup_sdk.protocol.limits import MAX_FRAME_BYTES, WIRE_VERSION
 from lineup_sdk.protocol.messages import JsonObject, Message, to_frame
 
-Event = Snapshot | Delta | EnvelopeSent | EnvelopeReceipt
+Event = BackupMade | Snapshot | Delta | EnvelopeSent | EnvelopeReceipt
 
 MAX_WAITING_EVENTS = 1024
 _PEER = struct.Struct("3i")  # pid, uid, gid
@@ -181,7 +182,7 @@ class HostLink:
                     answer.arrived.set()
             case Goodbye():
                 self.farewell = message
-            case Snapshot() | Delta() | EnvelopeSent() | EnvelopeReceipt():
+            case BackupMade() | Snapshot() | Delta() | EnvelopeSent() | EnvelopeReceipt():
                 await self._hand_over(message)
             case _:
                 raise ProtocolViolation("order")

@@ -3,6 +3,7 @@
     python -m kernel serve --home HOME [--view-fd N] [--app-folder PATH ...] [--idle-seconds S]
     python -m kernel doctor
     python -m kernel audit verify|export --home HOME
+    python -m kernel restore --home HOME --from FOLDER
 
 Exit codes: 0 ok, 1 refused or broken (the line says how), 2 usage, 8 another kernel holds the home.
 """
@@ -20,8 +21,9 @@ from pathlib import Path
 
 import trio
 
-from kernel import audit, doctor, log
+from kernel import audit, backup, doctor, log
 from kernel.database import StorageFailed
+from kernel.home import StoreRefused
 from kernel.serve import Refused, Settings, serve, tell_refusal
 from lineup_sdk.protocol.codes import Code
 from lineup_sdk.protocol.messages import JsonObject
@@ -38,6 +40,8 @@ def main() -> int:
             return _serve(arguments)
         case "doctor":
             return _doctor()
+        case "restore":
+            return _restore(arguments)
         case _:
             return _audit(arguments)
 
@@ -51,6 +55,9 @@ def _parser() -> argparse.ArgumentParser:
     serving.add_argument("--app-folder", type=Path, action="append", default=[])
     serving.add_argument("--idle-seconds", type=float, default=60.0)
     commands.add_parser("doctor")
+    restoring = commands.add_parser("restore")
+    restoring.add_argument("--home", type=Path, required=True)
+    restoring.add_argument("--from", type=Path, required=True, dest="source")
     auditing = commands.add_parser("audit")
     auditing.add_argument("what", choices=("verify", "export"))
     auditing.add_argument("--home", type=Path, required=True)
@@ -90,6 +97,15 @@ def _doctor() -> int:
     diagnosis = trio.run(doctor.examine)
     print(json.dumps(asdict(diagnosis) | {"ok": diagnosis.is_complete}))
     return 0 if diagnosis.is_complete else EXIT_BROKEN
+
+
+def _restore(arguments: argparse.Namespace) -> int:
+    try:
+        print(json.dumps(backup.restore(arguments.home, arguments.source)))
+    except (backup.BackupFailed, StoreRefused) as refused:
+        _complain({"code": refused.code.value, "hint": refused.hint})
+        return EXIT_LOCKED if refused.code is Code.STORE_LOCKED else EXIT_BROKEN
+    return 0
 
 
 def _audit(arguments: argparse.Namespace) -> int:

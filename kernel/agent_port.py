@@ -22,6 +22,7 @@ from kernel.presence import Presence
 from kernel.protocol.agent import Envelope
 from kernel.protocol.envelopes import parse_envelope, readable_message_id
 from kernel.protocol.host import EnvelopeReceipt, EnvelopeSent, EnvelopeSubmit, Goodbye, HostHello, HostWelcome, OutboxAcknowledge
+from kernel.protocol.host_sessions import OutboxRefuse
 from kernel.protocol.strict import Invalid, parse_host
 from kernel.store_view import StoreView
 from kernel.turns import Outcome, Turn
@@ -130,8 +131,8 @@ class AgentPort:
             message, _ = parse_host(untrusted_frame)
         except Invalid as error:
             raise ProtocolViolation("shape") from error
-        if isinstance(message, OutboxAcknowledge):
-            return Turn(command=message, origin=door.origin, may_wait=True)
+        if isinstance(message, OutboxAcknowledge | OutboxRefuse):
+            return Turn(command=message, origin=door.origin, may_wait=isinstance(message, OutboxAcknowledge))
         if not isinstance(message, EnvelopeSubmit):
             raise ProtocolViolation("out_of_place")
         return Turn(command=self._command_of(message.envelope), origin=door.origin)
@@ -152,7 +153,7 @@ class AgentPort:
         if door is None or outcome.turn.origin.channel != door.origin.channel:
             return
         command = outcome.turn.command
-        if isinstance(command, OutboxAcknowledge):
+        if isinstance(command, OutboxAcknowledge | OutboxRefuse):
             door.in_flight.discard(command.message_id)
             self._must_pump = True
         elif isinstance(command, EnvelopeRefused):
@@ -212,7 +213,7 @@ class AgentPort:
 
     def _put(self, door: _Door, message: Message) -> None:
         try:
-            door.channel.send(to_frame(message))
+            door.channel.queue(to_frame(message))
         except (ChannelClosed, ChannelOverflow):
             door.channel.close()
             return

@@ -62,19 +62,18 @@ class ArtifactStore:
         try:
             fd = os.open(self._folder / digest, _READ)
         except OSError:
-            return self._lost()
+            log.trouble("artifact.lost")
+            return None
         try:
             with open(fd, "rb") as file:
                 if digest not in self._proven:
                     if os.fstat(file.fileno()).st_size != size or file_digest(file, "sha256").hexdigest() != digest:
-                        return self._lost()
+                        raise OSError("not what it is named")
                     self._proven.add(digest)
                 return os.pread(file.fileno(), max(0, min(length, size - offset)), offset)
         except OSError:
-            return self._lost()
-
-    def _lost(self) -> None:
-        log.trouble("artifact.lost")
+            log.trouble("artifact.lost")
+            return None
 
     def drop(self, digest: str) -> None:
         """Remove bytes nobody needs, unless the same are just arriving for somebody else."""

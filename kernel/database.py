@@ -12,6 +12,7 @@ Rules:
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, NoReturn
 
 import apsw
@@ -107,6 +108,16 @@ class Database:
         """Make the transaction durable. Raises: StorageFailed, and then nobody knows whether it is."""
         self.run("COMMIT")
         self.commits += 1
+
+    def backup_steps(self, copy: apsw.Connection, pages: int) -> Iterator[None]:
+        """Copy the database into another connection, some pages a step; commits may happen in between. Raises: StorageFailed."""
+        try:
+            with copy.backup("main", self._connection, "main") as backup:
+                while not backup.done:
+                    backup.step(pages)
+                    yield
+        except apsw.Error as error:
+            raise StorageFailed(code_of(error)) from error
 
     def checkpoint(self) -> None:
         """Move the log into the main file, so that the next commit begins it anew. Raises: StorageFailed."""

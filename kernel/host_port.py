@@ -16,13 +16,17 @@ from typing import Any
 
 import trio
 
-from kernel import log, projection
+from kernel import capabilities_shown, interactions_shown, log, projection
+from kernel.artifact_store import ArtifactStore
 from kernel.budget import YIELD_SECONDS
+from kernel.core import artifacts
+from kernel.core.capability_records import CapabilityRequest
 from kernel.core.decision import Origin, PumpOutbox, Rejected, Speaker
-from kernel.core.events import CallerLeft
+from kernel.core.events import CallerLeft, ViewAttached, ViewLeft
 from kernel.core.records import (
     FocusStack,
     Instance,
+    Interaction,
     OutboxKind,
     OutboxRow,
     PublishedInventory,
@@ -33,9 +37,12 @@ from kernel.core.records import (
     ToolCall,
     decode_body,
 )
+from kernel.core.surface_effects import SendToView, chunks_of
+from kernel.core.surface_records import Surface
 from kernel.protocol.host import (
     CallInvoke,
     Delta,
+    DraftSave,
     EnvelopeSent,
     EnvelopeSubmit,
     Goodbye,
@@ -45,6 +52,8 @@ from kernel.protocol.host import (
     OutboxAcknowledge,
     Snapshot,
 )
+from kernel.protocol.host_sessions import OutboxRefuse
+from kernel.protocol.host_surfaces import ArtifactRead
 from kernel.protocol.strict import Invalid, parse_host
 from kernel.queries import QUERIES, Facts
 from kernel.turns import KERNEL, Outcome, Turn
@@ -52,7 +61,7 @@ from kernel.worker_port import receipt
 from lineup_sdk.channel import Channel, ChannelClosed, ChannelOverflow
 from lineup_sdk.protocol.codes import Code
 from lineup_sdk.protocol.framing import ProtocolViolation
-from lineup_sdk.protocol.limits import WIRE_VERSION
+from lineup_sdk.protocol.limits import WINDOW_BYTES, WIRE_VERSION
 from lineup_sdk.protocol.messages import JsonObject, Message, to_frame
 
 ROWS_A_PAGE = 256
@@ -74,9 +83,10 @@ class _Session:
 class HostPort:
     """See the head of the file."""
 
-    def __init__(self, post: Callable[..., None], facts: Facts) -> None:
+    def __init__(self, post: Callable[..., None], facts: Facts, artifacts: ArtifactStore) -> None:
         self._post = post
         self._facts = facts
+        self._artifacts = artifacts
         self._view = facts.view
         self._sessions: dict[int, _Session] = {}
         self._next_channel = 1
@@ -85,6 +95,7 @@ class HostPort:
         self._cursor = 0  # the newest row of the person that was looked at
         self._again: set[int] = set()  # rows below the cursor that were asked for again
         self._presence = facts.presence
+        self._drafts = facts.drafts
         self._agent_said = facts.presence.agent_summary
 
     # ------------------------------------------------------------------ a session's life
@@ -93,6 +104,8 @@ class HostPort:
         """Speak with one view or admin until its channel ends."""
         session = self._open(channel, hello)
         try:
+            if session.is_view:
+                self._post(Turn(command=ViewAttached(providers=frozenset(hello.providers or ())), origin=session.origin))
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(channel.run_flusher)
                 nursery.start_soon(self._read, session, nursery.cancel_scope)
@@ -117,7 +130,10 @@ class HostPort:
         )
         self._put(session, welcome)
         if session.is_view:
-            self._put(session, Snapshot(seq=0, state=projection.snapshot(self._view, self._presence.agent_summary)))
+            state = projection.snapshot(self._view, self._presence.agent_summary)
+            state["consents"] = capabilities_shown.waiting_consents(self._view)
+            state["interactions"] = interactions_shown.open_summaries(self._view, self._drafts)
+            self._put(session, Snapshot(seq=0, state=state))
         self.flush()
         self._presence.view_opened()
         return session
@@ -147,15 +163,34 @@ class HostPort:
             return
         if isinstance(message, HostHello | EnvelopeSubmit):
             raise ProtocolViolation("out_of_place")
+        if isinstance(message, ArtifactRead) and request_id is not None:
+            self._send_artifact(session, request_id, message)
+            return
         query = QUERIES.get(type(message))
         if query is None or request_id is None:
             self._post(Turn(command=message, origin=replace(session.origin, request_id=request_id)))
             return
         try:
             self._put(session, HostReply(id=request_id, value=query(self._facts, message)))
+            if isinstance(message, DraftSave):
+                self._changed["interaction", message.interaction_id] = None
         except Rejected as refusal:
             detail = refusal.detail.as_json() if refusal.detail else None
             self._refuse(session, request_id, refusal.code.value, detail)
+
+    def _send_artifact(self, session: _Session, request_id: int, query: ArtifactRead) -> None:
+        """Answer with what there is to say of an artifact, then a window of its bytes."""
+        artifact = self._view.artifacts.by_id(query.artifact_id)
+        data = None
+        if artifact is not None and not artifact.is_lost:
+            data = self._artifacts.read(artifact.sha256, artifact.size, query.offset, WINDOW_BYTES)
+        if artifact is None or data is None:
+            self._refuse(session, request_id, Code.ARTIFACT_NOT_FOUND.value, None)
+            return
+        of = f"{ArtifactRead.TYPE}:{request_id}"
+        self._put(session, HostReply(id=request_id, value=artifacts.summary(artifact, of)))
+        for chunk in chunks_of(of, data):
+            self._put(session, chunk)
 
     def _refuse(self, session: _Session, request_id: int, code: str, detail: JsonObject | None) -> None:
         said: JsonObject = {"accepted": False, "code": code}
@@ -168,6 +203,8 @@ class HostPort:
         del self._sessions[session.origin.channel]
         self._presence.view_closed()
         self._post(*(Turn(command=CallerLeft(call_number=number), origin=KERNEL) for number in sorted(session.calls)))
+        if session.is_view:
+            self._post(Turn(command=ViewLeft(), origin=session.origin))
 
     # ------------------------------------------------------------------ after a commit
 
@@ -177,7 +214,7 @@ class HostPort:
         if session is None:
             return
         command = outcome.turn.command
-        if isinstance(command, OutboxAcknowledge):
+        if isinstance(command, OutboxAcknowledge | OutboxRefuse):
             self._forget(session, command.message_id)
         self._answer(session, outcome)
         if outcome.is_violation:
@@ -204,8 +241,15 @@ class HostPort:
         if row is not None and row.call_number is not None and row.kind is OutboxKind.FINAL:
             session.calls.discard(row.call_number)
 
+    def send(self, effect: SendToView) -> None:
+        """Effect: a message for one view; dropped when it is gone, because nothing it showed counts any more."""
+        for session in self._sessions.values():
+            if session.origin.view_id == effect.view_id:
+                self._put(session, effect.message)
+
     def committed(self, records: Sequence[Record]) -> None:
         """Note what changed, for the delta of this pass."""
+        self._drafts.follow(records)
         if not any(session.is_view for session in self._sessions.values()):
             return
         for record in records:
@@ -285,12 +329,21 @@ class HostPort:
             case "call":
                 call = self._view.call(key)
                 return projection.call_summary(self._view, call) if call else None
+            case "consent":
+                request = self._view.capabilities.request(key)
+                return capabilities_shown.consent_summary(self._view, request) if request else None
             case "instance":
                 instance = self._view.instance(key)
                 return projection.instance_summary(self._view, instance) if instance else None
+            case "interaction":
+                interaction = self._view.interaction(key)
+                return interactions_shown.interaction_summary(self._view, self._drafts, interaction) if interaction else None
             case "message":
                 found = self._view.message(key)
                 return projection.message_summary(*found) if found else None
+            case "surface":
+                surface = self._view.surfaces.by_number(key)
+                return projection.surface_summary(self._view, surface) if surface else None
             case "focus":
                 return list(self._view.focus().instance_ids)
             case "apps":
@@ -319,12 +372,18 @@ def _changes_of(record: Record) -> list[tuple[str, Any]]:
             return [("call", number)] + ([("instance", instance_id)] if instance_id else [])
         case Instance(instance_id=instance_id):
             return [("instance", instance_id)]
+        case CapabilityRequest(request_id=request_id):
+            return [("consent", request_id)]
+        case Interaction(interaction_id=interaction_id):
+            return [("interaction", interaction_id)]
         case TimelineMessage(number=number):
             return [("message", number)]
         case OutboxRow(kind=OutboxKind.MESSAGE, number=number):
             return [("message", number)]
         case FocusStack():
             return [("focus", None)]
+        case Surface(number=number):
+            return [("surface", number)]
         case Switch() | PublishedInventory():
             return [("apps", None), ("revision", None)]
         case _:

@@ -13,13 +13,16 @@ from typing import Any
 
 import cbor2
 
-from kernel.core.machines import CALL_OPEN, OutboxState
+from kernel import text_surface
+from kernel.core.machines import CALL_OPEN, INSTANCE_FINAL
 from kernel.core.manifest import Manifest
-from kernel.core.records import InboxRow, Instance, OutboxRow, Source, TimelineMessage, ToolCall, decode_body
+from kernel.core.records import AppSession, InboxRow, Instance, OutboxRow, Source, TimelineMessage, ToolCall, decode_body
 from kernel.core.runtime import SCOPE as RUNTIME_SCOPE
 from kernel.core.runtime import VERSION
-from kernel.protocol.agent import MESSAGE_TEXT
+from kernel.core.surface_records import Surface
+from kernel.protocol.agent import INTERACTION_ANSWER, INTERACTION_CARD, MESSAGE_TEXT, TASK_UPDATE
 from kernel.store_view import StoreView
+from lineup_sdk.protocol.limits import MAX_BODY_BYTES
 from lineup_sdk.protocol.messages import JsonObject
 
 SNAPSHOT_CALLS = 50
@@ -62,8 +65,12 @@ def deltas(changes: Sequence[JsonObject]) -> list[list[JsonObject]]:
 
 def _weight(kind: str, value: Any) -> int:
     match kind:
-        case "message":
+        case "message" | "surface":
             return _UTF8_BYTES * len(value["text"]) + _SUMMARY_BYTES
+        case "consent":
+            return MAX_BODY_BYTES
+        case "interaction":
+            return 3 * MAX_BODY_BYTES  # request, draft and result
         case "apps":
             return PAGE_BYTES
         case _:
@@ -154,6 +161,8 @@ def message_summary(message: TimelineMessage, row: OutboxRow | None) -> JsonObje
         "state": row.state.value if is_out and row else "received",
         "folded": message.is_folded,
         "created_at": time_text(message.created_at),
+        **({"interaction_id": body["interaction_id"]} if message.type in {INTERACTION_ANSWER, INTERACTION_CARD} else {}),
+        **({"task": {k: v for k, v in body.items() if k != "summary"}} if message.type == TASK_UPDATE else {}),
         **({"code": row.refused_code} if row and row.refused_code else {}),
     }
 
@@ -181,7 +190,9 @@ def session_summary(view: StoreView, session: AppSession) -> JsonObject:
 
 
 def _text_of(type_: str, body: JsonObject) -> str:
-    if type_ == MESSAGE_TEXT:
+    if type_ == INTERACTION_CARD:
+        return f"{body['title']}: {body['text']}"
+    if type_ in {MESSAGE_TEXT, INTERACTION_ANSWER}:
         return str(body.get("text", ""))
     if "title" in body:
         return f"{body['title']}: {body.get('state', '')}"
@@ -200,6 +211,27 @@ def parked_summary(row: InboxRow) -> JsonObject:
         "size": len(row.body_cbor),
         "created_at": time_text(row.created_at),
     }
+
+
+def surface_summary(view: StoreView, surface: Surface) -> JsonObject:
+    """SurfaceSummary."""
+    manifest = view.manifests.get(surface.app_scope)
+    instance = view.current_instance(surface.app_scope)
+    is_open = surface.closed_at is None
+    return _without_nulls(
+        {
+            "surface_id": surface.surface_id,
+            "app_scope": surface.app_scope,
+            "app_session_id": surface.app_session_id,
+            "instance_id": instance.instance_id if instance and instance.app_session_id == surface.app_session_id else None,
+            "title": manifest.title if manifest else surface.app_scope,
+            "container": surface.container.value,
+            "version": surface.version,
+            "is_open": is_open,
+            "mounted_view_id": surface.mounted_view_id,
+            "text": text_surface.render(view.surfaces.state(surface.number)) if is_open else "",
+        }
+    )
 
 
 def app_summary(manifest: Manifest, disabled: frozenset[str]) -> JsonObject:
@@ -234,6 +266,7 @@ def snapshot(view: StoreView, agent: JsonObject) -> JsonObject:
         "focus": list(view.focus().instance_ids),
         "messages": messages[::-1],
         "apps": app_summaries(view),
+        "surfaces": [surface_summary(view, surface) for surface in view.surfaces.open_ones()],
         "revision": view.inventory.revision,
         "agent": agent,
         "kernel": {"version": VERSION, "epoch": view.epoch},

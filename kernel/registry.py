@@ -1,7 +1,7 @@
 """Reads Manifests and the sources they name from disk, once, at the start of a kernel (SPEC 4.1).
 
 Use: `load_registry(manifest_folder, workers_folder, app_folders)`.
-Built-in apps: `<manifest_folder>/<app_scope>.json`, sources in `<workers_folder>/<app_scope with _ for ->/`. Further app folders, given
+Built-in apps: `<manifest_folder>/<app_scope>.json`, sources in `<workers_folder>/<app_scope with _ for ->/`, chat's in `interact/`. Further app folders, given
 by the person who starts the kernel, hold a `manifest.json` beside their files.
 Rules:
 1. One bad Manifest or file refuses the start, as ManifestInvalid: its role in words and a pointer, never a path or what stood there.
@@ -25,10 +25,11 @@ from types import MappingProxyType
 from typing import Final
 
 from kernel.core.builtin import BUILTIN
-from kernel.core.manifest import EntryFile, Kind, Manifest, ManifestInvalid, parse_manifest
+from kernel.core.manifest import SYSTEM_SCOPE, EntryFile, Kind, Manifest, ManifestInvalid, parse_manifest
 
 MAX_MANIFEST_BYTES: Final = 512 * 1024
 
+_OTHER_FOLDERS: Final = {SYSTEM_SCOPE: "interact"}  # the system App is called by its own name
 _FOLDER_FLAGS: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 # NONBLOCK: a pipe in the place of a file must be refused, not waited for.
 _FILE_FLAGS: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -85,8 +86,12 @@ def _builtin_apps(manifest_folder: Path, workers_folder: Path) -> Iterator[tuple
             raise ManifestInvalid("/app_scope", "the name of the Manifest's file", role)
         role = f"built-in Manifest {manifest.app_scope}"
         _require_kind(manifest, role, Kind.SYSTEM, Kind.BUNDLED)
-        with _folder(workers_folder / manifest.app_scope.replace("-", "_"), role) as folder:
+        with _folder(workers_folder / _folder_name(manifest.app_scope), role) as folder:
             yield role, (manifest, _read_sources(folder, manifest, role))
+
+
+def _folder_name(app_scope: str) -> str:
+    return _OTHER_FOLDERS.get(app_scope, app_scope.replace("-", "_"))
 
 
 def _further_apps(app_folders: Sequence[Path]) -> Iterator[tuple[str, _App]]:

@@ -17,13 +17,17 @@ from pathlib import Path
 
 import trio
 
-from kernel import log
+from kernel import backup, log, memory_watch
 from kernel.agent_port import AgentPort
+from kernel.artifact_store import ArtifactStore
 from kernel.clock import Clock, new_epoch
-from kernel.core.decision import KernelBug, KillWorker, PumpOutbox, SendToWorker, Speaker, StartWorker, StopKernel, StopWorker
-from kernel.core.events import Booted
+from kernel.core.decision import FeedTimeline, KernelBug, KillWorker, PumpOutbox, SendToWorker, Speaker, StartWorker, StopKernel, StopWorker
+from kernel.core.events import ArtifactsLost, BackupEnded, Booted, MemoryRanShort, StateRestored
 from kernel.core.manifest import ManifestInvalid
 from kernel.core.records import Record
+from kernel.core.surface_effects import SendArtifact, SendToView, TellSurfaceChanged
+from kernel.core.upkeep_effects import MakeBackup
+from kernel.drafts import Drafts
 from kernel.home import Home
 from kernel.host_port import HostPort
 from kernel.listener import Listener, say_goodbye
@@ -32,7 +36,9 @@ from kernel.presence import Presence
 from kernel.queries import Facts
 from kernel.registry import Registry, load_registry
 from kernel.store import Store, StoreRefused
+from kernel.store_start import forget_restore
 from kernel.supervisor import Supervisor
+from kernel.timeline_feed import TimelineFeed
 from kernel.turns import KERNEL, Handlers, Outcome, Turn, Turns
 from kernel.worker_port import WorkerPort
 from kernel.zygote import SandboxIncomplete
@@ -76,10 +82,12 @@ class Kernel:
         self.clock = Clock()
         self.store.rebase_deadlines(self.clock.boot_id, self.clock.boottime_ms())
         self.presence = Presence()
+        self.artifacts = ArtifactStore(self.home.folder / "artifacts")
         view, rings = self.store.view, LogRings()
-        facts = Facts(view=view, rings=rings, presence=self.presence, machine=self._machine)
-        self.worker_port = WorkerPort(self._post, view, registry.sources, rings)
-        self.host_port = HostPort(self._post, facts)
+        facts = Facts(view=view, rings=rings, presence=self.presence, drafts=Drafts(view), machine=self._machine)
+        self.worker_port = WorkerPort(self._post, view, registry.sources, rings, self.artifacts)
+        self.timeline_feed = TimelineFeed(view, self.worker_port.send, self.worker_port.flush)
+        self.host_port = HostPort(self._post, facts, self.artifacts)
         self.agent_port = AgentPort(self._post, view, self.presence)
         self.supervisor = Supervisor(self._post, view, self.worker_port, nursery)
         self.listener = Listener(self.home.socket, self.home.pairing, self.host_port, self.agent_port)
@@ -89,11 +97,16 @@ class Kernel:
         return Handlers(
             effects={
                 KillWorker: self.supervisor.kill,
+                MakeBackup: self._make_backup,
                 PumpOutbox: self._pump,
+                SendArtifact: self.worker_port.send_artifact,
+                SendToView: self.host_port.send,
                 SendToWorker: self.worker_port.send,
                 StartWorker: self.supervisor.start,
+                FeedTimeline: self.timeline_feed.open,
                 StopKernel: self._stop,
                 StopWorker: self.supervisor.stop,
+                TellSurfaceChanged: self.worker_port.tell_surface_changed,
             },
             reply=self._reply,
             committed=self._committed,
@@ -116,6 +129,7 @@ class Kernel:
 
     def _committed(self, records: Sequence[Record]) -> None:
         self.host_port.committed(records)
+        self.timeline_feed.committed(records)
 
     def _pump(self, effect: PumpOutbox) -> None:
         self.agent_port.pump(effect)
@@ -130,6 +144,20 @@ class Kernel:
         del effect
         self._nursery.start_soon(self._end)
 
+    def _make_backup(self, effect: MakeBackup) -> None:
+        self._nursery.start_soon(self._back_up, effect)
+
+    async def _back_up(self, effect: MakeBackup) -> None:
+        try:
+            facts = await backup.make(self.store, self.home.folder / "artifacts", Path(effect.path))
+            ended = BackupEnded(view_id=effect.view_id, facts=facts)
+        except backup.BackupFailed as failure:
+            ended = BackupEnded(view_id=effect.view_id, code=failure.code, hint=failure.hint)
+        self._post(Turn(command=ended, origin=KERNEL))
+
+    def _memory_ran_short(self) -> None:
+        self._post(Turn(command=MemoryRanShort(), origin=KERNEL))
+
     async def _end(self) -> None:
         self._flush()
         await trio.lowlevel.checkpoint()
@@ -143,7 +171,15 @@ class Kernel:
         """Serve until stopped or abandoned. Raises: SandboxIncomplete, StorageFailed, KernelBug."""
         await self._nursery.start(self.supervisor.run)
         self._nursery.start_soon(self.turns.run)
+        self._nursery.start_soon(self.timeline_feed.run)
+        self._nursery.start_soon(memory_watch.watch, self._memory_ran_short)
+        if self.store.is_restored:
+            self._post(Turn(command=StateRestored(), origin=KERNEL))
         self._post(Turn(command=Booted(), origin=KERNEL))
+        forget_restore(self.home.folder)
+        lost = self.artifacts.sweep(self.store.view.artifacts.contents())
+        if lost:
+            self._post(Turn(command=ArtifactsLost(numbers=lost), origin=KERNEL))
         await self._nursery.start(self.listener.run)
         log.event("kernel.ready")
         if inherited is not None:

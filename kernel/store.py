@@ -18,24 +18,26 @@ Rules:
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
+import apsw
+
 from kernel.audit import Head, HeadFile, hash_row
-from kernel.core.decision import AuditEntry, Decision, KernelBug, Origin, Speaker, Stamp
 from kernel.core.capability_records import AttachedViews
+from kernel.core.decision import AuditEntry, Decision, KernelBug, Origin, Speaker, Stamp
 from kernel.core.manifest import Manifest
 from kernel.core.records import Deadline, Interaction, Record, ToolCall
 from kernel.database import Database, StorageFailed
-from kernel.store_open import StoreRefused, open_connection, refusal
 from kernel.store_capabilities import PUTS as CAPABILITY_PUTS
 from kernel.store_interactions import PUTS as INTERACTION_PUTS
+from kernel.store_open import StoreRefused, open_connection, refusal
 from kernel.store_rows import PUTS as ROW_PUTS
 from kernel.store_rows import time_value
-from kernel.store_surface_rows import PUTS as SURFACE_PUTS
 from kernel.store_start import Start, keep_head
+from kernel.store_surface_rows import PUTS as SURFACE_PUTS
 from kernel.store_view import StoreView
 from lineup_sdk.protocol.codes import Code
 
@@ -178,8 +180,9 @@ class Store:
 
     def _put(self, records: tuple[Record, ...]) -> None:
         for record in records:
-            sql, values = PUTS[type(record)]
-            self._db.run(sql, values(record))
+            if type(record) not in UNSTORED:
+                sql, values = PUTS[type(record)]
+                self._db.run(sql, values(record))
         self._memory.remember(records)
         self._view.surfaces.follow(records)
         self._view.capabilities.follow(records)
@@ -244,6 +247,10 @@ class Store:
         self._boot_id, self._boottime_ms = boot_id, boottime_ms
         self._has_written = True
         self.commit()
+
+    def backup_steps(self, copy: apsw.Connection, pages: int) -> Iterator[None]:
+        """Copy the database into another connection, some pages a step. Raises: StorageFailed."""
+        return self._db.backup_steps(copy, pages)
 
     def close(self) -> None:
         """End tidily: fold the log into the main file. A transaction under way is lost. Raises: StorageFailed."""

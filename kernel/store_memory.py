@@ -17,7 +17,20 @@ from kernel.core.decision import KernelBug
 from kernel.core.inventory import Enablement, Inventory, PublishedRevision, publish
 from kernel.core.machines import CALL_OPEN, INSTANCE_FINAL, INTERACTION_OPEN, OutboxState
 from kernel.core.manifest import Manifest, ToolDescriptor
-from kernel.core.records import Door, FocusStack, InboxRow, Instance, Interaction, OutboxRow, Policy, PublishedInventory, Record, Source, Switch, ToolCall
+from kernel.core.records import (
+    Door,
+    FocusStack,
+    InboxRow,
+    Instance,
+    Interaction,
+    OutboxRow,
+    Policy,
+    PublishedInventory,
+    Record,
+    Source,
+    Switch,
+    ToolCall,
+)
 
 
 class Memory:

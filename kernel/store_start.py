@@ -10,6 +10,7 @@ Rules:
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -33,6 +34,8 @@ from kernel.store_rows import (
 )
 from lineup_sdk.protocol.codes import Code
 
+_MARK = "restore.mark"
+
 
 @dataclass(frozen=True, slots=True)
 class KeptHead:
@@ -40,14 +43,28 @@ class KeptHead:
 
     head: Head | None
     is_damaged: bool
+    is_restored: bool  # `restore` put this database here, or a start found it older than its head and did not get far
 
 
 def keep_head(folder: Path) -> KeptHead:
     """Read the head file of a home."""
+    is_restored = (folder / _MARK).exists()
     try:
-        return KeptHead(read_head(folder), is_damaged=False)
+        return KeptHead(read_head(folder), is_damaged=False, is_restored=is_restored)
     except HeadDamaged:
-        return KeptHead(None, is_damaged=True)
+        return KeptHead(None, is_damaged=True, is_restored=is_restored)
+
+
+def mark_restore(folder: Path) -> None:
+    """Note that the database of this home counts as restored, until its first turn after that is durable."""
+    descriptor = os.open(folder / _MARK, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    os.fsync(descriptor)
+    os.close(descriptor)
+
+
+def forget_restore(folder: Path) -> None:
+    """The start after a restore is done."""
+    (folder / _MARK).unlink(missing_ok=True)
 
 
 class Start:
@@ -69,9 +86,10 @@ class Start:
         self.head = self._newest_head()
         row = database.run_one("SELECT epoch, conversation_id FROM kernel WHERE one = 1")
         self.is_first = row is None
-        self.is_restored = kept.head is not None and not self._has(kept.head)
-        if self.is_restored and (is_torn or self.is_first):
+        is_older = kept.head is not None and not self._has(kept.head)
+        if is_older and (is_torn or self.is_first):
             raise refusal(Code.STORE_CORRUPT)
+        self.is_restored = is_older or kept.is_restored
         epoch = make_epoch() if row is None or self.is_restored else row[0]
         conversation_id = make_id("conversation", epoch) if row is None else row[1]
         self.memory = Memory(epoch=epoch, conversation_id=conversation_id, manifests=manifests)

@@ -31,6 +31,7 @@ from kernel.core.records import (
 )
 from kernel.core.schema import compile_schema
 from kernel.database import Database
+from kernel.store_capabilities import CapabilityReads
 from kernel.store_interactions import InteractionReads
 from kernel.store_memory import Memory
 from kernel.store_rows import (
@@ -63,11 +64,11 @@ class StoreView(InteractionReads):
     def __init__(self, database: Database, memory: Memory) -> None:
         self._db = database
         self._memory = memory
+        self.capabilities = CapabilityReads(database)
         self.sessions = SessionRows(database)
         self.surfaces = SurfaceRows(database)
         self.artifacts = ArtifactRows(database)
         self.upkeep = UpkeepView(database)
-        self.has_view = False  # told by kernel/serve.py, not stored
 
     # ----------------------------------------------------------------------------- standing facts
 
@@ -165,10 +166,11 @@ class StoreView(InteractionReads):
         return [call for _, call in sorted(dated, key=lambda due: due[0])[:limit]]
 
     def next_deadline_ms(self) -> int | None:
-        """The boottime of the earliest deadline of an open call or interaction; None when none has one."""
+        """The boottime of the earliest deadline of an open call, interaction or grant; None when none has one."""
         of_calls = [at_ms for call in self._memory.open.all() if (at_ms := _due_ms(call)) is not None]
         of_questions = [one.deadline.at_ms for one in self._memory.interactions.values() if one.deadline is not None]
-        return min((*of_calls, *of_questions), default=None)
+        of_grants = [one.deadline_ms for one in self.capabilities.open_requests() if one.deadline_ms is not None]
+        return min((*of_calls, *of_questions, *of_grants), default=None)
 
     def open_call_count(self) -> int:
         """How many calls have no outcome yet."""

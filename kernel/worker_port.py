@@ -22,6 +22,8 @@ from kernel.budget import YIELD_SECONDS, Budget
 from kernel.core.decision import Detail, Origin, SendToWorker, Speaker
 from kernel.core.events import ArtifactReceived, DeniedRequest
 from kernel.core.grants import grants_for
+from kernel.core.lifecycle import MODE
+from kernel.core.manifest import Kind
 from kernel.core.records import Instance
 from kernel.core.surface_effects import SendArtifact, TellSurfaceChanged, chunks_of
 from kernel.logring import LogRings
@@ -110,6 +112,8 @@ class WorkerPort:
             "app_version": instance.app_version,
             "state": "starting",
         }
+        if manifest.kind is Kind.SYSTEM:
+            context["mode"] = MODE
         entry = {
             "entry": manifest.entry.main,
             "files": [{"name": file.name, "size": file.size, "sha256": file.sha256} for file in manifest.entry.files],
@@ -297,7 +301,7 @@ class WorkerPort:
 
     def _put(self, worker: Worker, message: Message) -> None:
         try:
-            worker.channel.send(to_frame(message))
+            worker.channel.queue(to_frame(message))  # effects and replies are flushed at the end of their pass
         except (ChannelClosed, ChannelOverflow):
             worker.channel.close()
             return

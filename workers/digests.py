@@ -1,7 +1,8 @@
 """Keeps the size and SHA-256 of every app file in its Manifest: `python -m workers.digests [--check] [MANIFEST ...]`.
 
 Rules:
-1. `manifests/<scope>.json` names files of `workers/<scope with - as _>/`; a `manifest.json` names files beside it.
+1. `manifests/<scope>.json` names files of `workers/<scope with - as _>/`, chat's of `workers/interact/`; a `manifest.json` names files
+   beside it.
 2. Without arguments it takes every Manifest in manifests/. The file names come from the Manifest; nothing is added to it.
 3. With --check nothing is written: exit code 1 names every Manifest that is stale.
 """
@@ -17,13 +18,14 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
+OTHER_FOLDERS = {"chat": "interact"}  # the system App is called by its own name; as in kernel/registry.py
 
 
 def app_folder(manifest_path: Path) -> Path:
     """Return the folder that holds the files a Manifest names (rule 1)."""
     if manifest_path.name == "manifest.json":
         return manifest_path.parent
-    return ROOT / "workers" / manifest_path.stem.replace("-", "_")
+    return ROOT / "workers" / OTHER_FOLDERS.get(manifest_path.stem, manifest_path.stem.replace("-", "_"))
 
 
 def with_digests(manifest: dict[str, Any], folder: Path) -> dict[str, Any]:

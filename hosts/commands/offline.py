@@ -28,7 +28,7 @@ def _kernel_command(*arguments: str) -> list[str]:
     return [*KERNEL_PROGRAM, *arguments]
 
 
-def _run_offline(*arguments: str) -> dict[str, Any]:
+def run_offline(*arguments: str) -> dict[str, Any]:
     """Run an offline mode of the kernel and return its JSON answer. Raises: Failure with the kernel's own code."""
     done = subprocess.run(_kernel_command(*arguments), stdin=subprocess.DEVNULL, capture_output=True, check=False)
     answer = _json_object(done.stdout)
@@ -55,7 +55,7 @@ def _offline_failure(stderr: bytes, returncode: int) -> Failure:
 
 def verify_audit(home: Home) -> dict[str, Any]:
     """Return the verdict on the audit chain of a home. Raises: Failure when it cannot be read."""
-    return _run_offline("audit", "verify", "--home", str(home.folder))
+    return run_offline("audit", "verify", "--home", str(home.folder))
 
 
 @audit.command("verify")
@@ -85,7 +85,7 @@ def audit_export(context: typer.Context, chosen: FormatOption = Format.JSON) -> 
 
 def doctor(chosen: FormatOption = Format.TEXT) -> None:
     """Check this machine: every layer of the sandbox and what the kernel needs."""
-    value = _run_offline("doctor")
+    value = run_offline("doctor")
     layers = value.get("layers", [])
     rows = [("ok" if layer["ok"] else "MISSING", layer["name"], layer.get("detail"), layer.get("hint")) for layer in layers]
     others = {name: field for name, field in value.items() if name != "layers"}

@@ -17,7 +17,7 @@ from typing import Final
 
 from kernel.core import calls, capability_ends, instances, machines, permissions, switches
 from kernel.core.capability_catalog import CATALOG, Capability
-from kernel.core.capability_records import AttachedView, CapabilityRequest, ConsentScope, ExecuteCapability
+from kernel.core.capability_records import AttachedView, CapabilityRequest, ConsentScope
 from kernel.core.decision import ArmDeadline, Decision, Detail, Draft, Origin, Rejected, Stamp, View
 from kernel.core.events import RecoverCapabilities
 from kernel.core.limits import (
@@ -30,7 +30,8 @@ from kernel.core.limits import (
 from kernel.core.machines import CALL_OPEN, CapabilityEvent, CapabilityStatus, InstanceState
 from kernel.core.manifest import Kind, Manifest
 from kernel.core.records import Instance, ToolCall, decode_body, digest_of_parts, encode_body
-from kernel.protocol.host_capabilities import ConsentAnswer, ProviderResult
+from kernel.core.surface_effects import SendToView
+from kernel.protocol.host_capabilities import CapabilityExecute, ConsentAnswer, ProviderResult
 from lineup_sdk.protocol import capability_messages as m
 from lineup_sdk.protocol.codes import Code
 from lineup_sdk.protocol.messages import JsonObject
@@ -211,17 +212,15 @@ def _grant(draft: Draft, asked: CapabilityRequest, scope: ConsentScope, wished_v
     )
     draft.put(granted)
     draft.audit("capability.granted", number=granted.number, instance_id=granted.instance_id)
-    draft.effect(
-        ExecuteCapability(
-            view_id=view_id,
-            request_id=granted.request_id,
-            capability=granted.capability,
-            arguments=decode_body(asked.arguments_cbor),
-            app_scope=granted.app_scope,
-            title=draft.view.manifests[granted.app_scope].title,
-            deadline_ms=HOST_ACTION_MS,
-        )
+    execute = CapabilityExecute(
+        request_id=granted.request_id,
+        capability=granted.capability,
+        arguments=decode_body(asked.arguments_cbor),
+        app_scope=granted.app_scope,
+        title=draft.view.manifests[granted.app_scope].title,
+        deadline_ms=HOST_ACTION_MS,
     )
+    draft.effect(SendToView(view_id=view_id, message=execute))
     draft.effect(ArmDeadline(at_ms=deadline_ms))
 
 

@@ -17,7 +17,6 @@ from typing import Protocol
 
 from kernel.core.machines import CapabilityStatus, PermissionState
 from lineup_sdk.protocol.codes import Code
-from lineup_sdk.protocol.message import JsonObject
 
 
 class ConsentScope(StrEnum):
@@ -97,33 +96,6 @@ class AttachedViews:
     """All views that are there now, in the order they came."""
 
     views: tuple[AttachedView, ...]
-
-
-# --------------------------------------------------------------------------------- effects
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExecuteCapability:
-    """Ask one view to carry out what was granted, within deadline_ms. Not sent again: the grant is good for one use."""
-
-    view_id: str
-    request_id: str
-    capability: str
-    arguments: JsonObject
-    app_scope: str
-    title: str  # of the App
-    deadline_ms: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StopCapability:
-    """Tell the view that its answer is not wanted any more."""
-
-    view_id: str
-    request_id: str
-
-
-# --------------------------------------------------------------------------------- reads
 
 
 class CapabilityView(Protocol):

@@ -33,6 +33,7 @@ from kernel.core import (
     timeline,
     tools,
     ui,
+    upkeep,
     views,
 )
 from kernel.core import events as e
@@ -113,6 +114,7 @@ TABLE: Mapping[type, Row] = {
     h.OutboxAcknowledge: Row(_DOORS, outbox.acknowledge),
     hn.OutboxRefuse: Row(_DOORS, timeline.receiver_refuses),
     # --- the person
+    u.BackupMake: Row(_PERSON, upkeep.make_backup),
     u.InboxDrop: Row(_PERSON, parked.drop),
     u.InboxRetry: Row(_PERSON, parked.retry),
     h.AppClose: Row(_PERSON, lifecycle.person_closes),
@@ -142,6 +144,8 @@ TABLE: Mapping[type, Row] = {
     e.AgentAttached: Row(_AGENT, outbox.agent_attached),
     e.AgentLeft: Row(_AGENT, outbox.agent_left),
     e.ArtifactsLost: Row(_KERNEL, artifacts.lost),
+    e.BackupEnded: Row(_KERNEL, upkeep.backup_ended),
+    e.StateRestored: Row(_KERNEL, upkeep.state_restored),
     e.Booted: Row(_KERNEL, recovery.booted),
     e.CallerLeft: Row(_KERNEL, outbox.caller_left),
     e.CompactSurface: Row(_KERNEL, surfaces.compact),

@@ -15,16 +15,8 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any, Protocol, TypeVar
 
-from kernel.core.capability_records import (
-    Acceptance,
-    CapabilityRequest,
-    CapabilityView,
-    ExecuteCapability,
-    Permission,
-    StopCapability,
-)
+from kernel.core.capability_records import Acceptance, CapabilityRequest, CapabilityView, Permission
 from kernel.core.interaction_view import InteractionView
-from kernel.core.session_view import SessionView
 from kernel.core.inventory import Enablement, Inventory
 from kernel.core.manifest import Manifest, ToolDescriptor
 from kernel.core.records import (
@@ -42,8 +34,10 @@ from kernel.core.records import (
     TimelineMessage,
     ToolCall,
 )
+from kernel.core.session_view import SessionView
 from kernel.core.surface_effects import SendArtifact, SendToView, TellSurfaceChanged
 from kernel.core.surface_records import AppendedPatch, Artifact, ArtifactView, Surface, SurfaceSnapshot, SurfaceView
+from kernel.core.upkeep_effects import MakeBackup
 from lineup_sdk.protocol.codes import Code
 from lineup_sdk.protocol.messages import JsonObject, Message
 
@@ -149,8 +143,6 @@ class View(InteractionView, Protocol):
     @property
     def artifacts(self) -> ArtifactView: ...
     @property
-    def has_view(self) -> bool: ...  # somebody is attached who can show a surface, as text at least
-    @property
     def capabilities(self) -> CapabilityView: ...
 
     def descriptor(self, digest: str) -> ToolDescriptor: ...  # of any tool ever published; KernelBug for another
@@ -163,7 +155,7 @@ class View(InteractionView, Protocol):
     def open_calls_of_app(self, app_scope: str) -> Sequence[ToolCall]: ...
     def unrouted_calls(self) -> Sequence[ToolCall]: ...  # received or routing
     def due_calls(self, boottime_ms: int, limit: int) -> Sequence[ToolCall]: ...  # open, either deadline <= boottime_ms, earliest first
-    def next_deadline_ms(self) -> int | None: ...  # the earliest deadline of any open call or interaction
+    def next_deadline_ms(self) -> int | None: ...  # the earliest of any open call, interaction or grant
     def open_call_count(self) -> int: ...
 
     def instance(self, instance_id: str) -> Instance | None: ...  # in any state
@@ -265,15 +257,14 @@ class StopKernel:
 
 Effect = (
     ArmDeadline
-    | ExecuteCapability
     | FeedTimeline
     | KillWorker
+    | MakeBackup
     | PumpOutbox
     | SendArtifact
     | SendToView
     | SendToWorker
     | StartWorker
-    | StopCapability
     | StopKernel
     | StopWorker
     | TellSurfaceChanged

@@ -8,6 +8,7 @@ from typing import ClassVar
 
 from kernel.core.decision import Detail
 from lineup_sdk.protocol.codes import Code
+from lineup_sdk.protocol.messages import JsonObject
 from lineup_sdk.protocol.surface_messages import ArtifactPut
 
 
@@ -23,6 +24,21 @@ class Death(StrEnum):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Booted:
     """The store is open, nothing runs yet."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StateRestored:
+    """This start opened a restored database: what it holds open may long have ended."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BackupEnded:
+    """A backup is whole, or could not be made (code, hint)."""
+
+    view_id: str
+    code: Code | None = None
+    hint: str | None = None
+    facts: JsonObject | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

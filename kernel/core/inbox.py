@@ -23,7 +23,6 @@ from lineup_sdk.protocol.framing import ProtocolViolation, check_value
 from lineup_sdk.protocol.interaction_messages import INTERACTION_RESULT
 from lineup_sdk.protocol.messages import InboxAcknowledge, InboxList, InboxSubscribe
 
-KERNEL_TOPICS = frozenset({"capability.result", INTERACTION_RESULT, "surface.event"})  # no Agent writes on them
 _LIST_ROWS = 16
 _LIST_BYTES = wire.MAX_FRAME_BYTES // 2
 
@@ -85,7 +84,7 @@ def _require_target(view: View, command: AppMessageReceived) -> Instance:
         raise Rejected(Code.APP_INSTANCE_NOT_FOUND, Detail(pointer="/app_scope", expected="an App with an instance"))
     if command.envelope.instance_id not in (None, instance.instance_id):
         raise Rejected(Code.APP_INSTANCE_NOT_FOUND, Detail(pointer="/instance_id", expected="the App's instance"))
-    if command.topic not in manifest.subscriptions or command.topic in KERNEL_TOPICS:
+    if command.topic not in manifest.subscriptions:
         raise Rejected(Code.TOPIC_NOT_SUBSCRIBED, Detail(pointer="/payload/topic", expected="a topic of the Manifest"))
     return instance
 

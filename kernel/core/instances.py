@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from kernel.core import calls, delivery, focus, interactions, machines, permissions
+from kernel.core import calls, delivery, focus, interactions, machines, permissions, surface_life
 from kernel.core.decision import Decision, Detail, Draft, Origin, Rejected, Stamp, StartWorker, StopWorker, Then, View
 from kernel.core.events import Death, RouteCall, WorkerExited
 from kernel.core.limits import (
@@ -252,4 +252,5 @@ def _record_stopped(draft: Draft, instance: Instance) -> None:
     session = draft.view.open_session(instance.app_scope)
     if session is not None and session.app_session_id == instance.app_session_id:
         draft.put(replace(session, closed_at=draft.stamp.now))
+        surface_life.close_of_session(draft, session.app_session_id)
     focus.lower_instance(draft, instance.instance_id)

@@ -47,7 +47,6 @@ MAX_ARTIFACT_BYTES_OF_SESSION = 256 * 1024 * 1024
 
 # --- outbox and timeline
 MAX_OUTBOX_ROWS = 10_000
-MAX_TEXT_LENGTH = 16_384  # code points of one message of the person
 
 # --- ids and tokens that come from outside
 MAX_ID_LENGTH = 128

@@ -14,13 +14,14 @@ from typing import Final
 
 from kernel.core import capability_ends, machines
 from kernel.core.capability_catalog import CATALOG, Capability
-from kernel.core.capability_records import CapabilityRequest, ConsentScope, Permission, StopCapability
+from kernel.core.capability_records import CapabilityRequest, ConsentScope, Permission
 from kernel.core.decision import Decision, Detail, Draft, Origin, Rejected, Stamp, View
 from kernel.core.grants import STANDARD_INTERACTION, policy_of
 from kernel.core.machines import CapabilityEvent, CapabilityStatus, PermissionEvent, PermissionState
 from kernel.core.manifest import Manifest, ToolDescriptor
 from kernel.core.records import Instance
-from kernel.protocol.host_capabilities import PermissionsReset, PermissionsRevoke
+from kernel.core.surface_effects import SendToView
+from kernel.protocol.host_capabilities import CapabilityStop, PermissionsReset, PermissionsRevoke
 from lineup_sdk.protocol.codes import Code
 
 _STANDING: Final = frozenset({ConsentScope.ALWAYS, ConsentScope.NEVER, ConsentScope.WHILE_OPEN})
@@ -118,7 +119,8 @@ def _end_uses(draft: Draft, app_scope: str | None, capability: str | None) -> in
     ]
     for request in uses:
         capability_ends.end(draft, request, CapabilityEvent.REVOKE)
-        draft.effect(StopCapability(view_id=request.provider_view_id or "", request_id=request.request_id))
+        if request.provider_view_id is not None:
+            draft.effect(SendToView(view_id=request.provider_view_id, message=CapabilityStop(request_id=request.request_id)))
     return len(uses)
 
 

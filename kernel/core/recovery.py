@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from kernel.core import focus, instances, interactions, machines, outbox, switches
+from kernel.core import focus, instances, interactions, machines, outbox, surface_life, switches
 from kernel.core.decision import ArmDeadline, Decision, Draft, Origin, Stamp, StopKernel, Then, View
 from kernel.core.events import Booted, RecoverCapabilities, RouteCall
 from kernel.core.machines import CALL_OPEN, InstanceEvent, InstanceState
@@ -26,6 +26,7 @@ def booted(view: View, origin: Origin, stamp: Stamp, command: Booted) -> Decisio
     draft = Draft(view, origin, stamp)
     draft.audit("kernel.booted")
     _publish_inventory(draft)
+    surface_life.unmount_all(draft)
     _bring_back(draft)
     draft.effect(Then(command=RecoverCapabilities()))  # before any call is routed: an App may be held back
     for call in view.unrouted_calls():

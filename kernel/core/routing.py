@@ -229,7 +229,7 @@ def _require_routable(view: View, command: ToolInvoke, descriptor: ToolDescripto
     permissions.require_not_denied(view, descriptor)
     if view.open_call_count() >= MAX_OPEN_CALLS:
         raise Rejected(Code.LIMIT_EXCEEDED, Detail(expected=f"at most {MAX_OPEN_CALLS} open calls"))
-    if view.manifests[descriptor.app_scope].surface_required:
+    if view.manifests[descriptor.app_scope].surface_required and not view.capabilities.views():  # text counts
         raise Rejected(Code.SURFACE_UNAVAILABLE, Detail(hint="no view can show a surface"))
     if descriptor.handling is Handling.INTERACTIVE:
         _require_no_instance(command.instance_id)

@@ -13,13 +13,13 @@ from dataclasses import replace
 
 from kernel.core import envelopes, focus, instances, outbox
 from kernel.core.decision import Decision, Detail, Draft, FeedTimeline, Origin, Rejected, Stamp, View
-from kernel.core.limits import MAX_TEXT_LENGTH
 from kernel.core.machines import OutboxState
 from kernel.core.records import OutboxKind, OutboxRow, Source, TimelineMessage, encode_body
 from kernel.protocol.agent import MESSAGE_TEXT, PREFIX, InertMessage, TaskUpdated, TextReceived
 from kernel.protocol.host import MessageSend
 from kernel.protocol.host_sessions import OutboxRefuse
 from lineup_sdk.protocol.codes import Code
+from lineup_sdk.protocol.limits import MAX_TEXT_LENGTH
 from lineup_sdk.protocol.messages import JsonObject
 from lineup_sdk.protocol.system_messages import ConversationSendText, TimelinePlace, TimelineSubscribe
 

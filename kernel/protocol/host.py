@@ -11,14 +11,18 @@ Summaries (absent = null left out; times are RFC 3339 UTC; number = the kernel's
   CallSummary      {number, call_id, tool_id, title, app_scope, instance_id?, source, status, cancel, attempts,
                     progress? {percent?, message?}, error_code?, created_at, updated_at}
   InstanceSummary  {instance_id, app_scope, title, app_version, state, error?, open_calls, started_at, stopped_at?}
-  MessageSummary   {number, message_id, direction: in | out, author: agent | person | demo, type, text, state, code?, folded, created_at}
+  MessageSummary   {number, message_id, direction: in | out, author: agent | person | demo, type, text, state, code?, task?, folded,
+                    created_at}
                    direction is seen from the person: in = from the Agent. state of an out message: pending | acknowledged | refused, with
                    the refuser's code. folded = the system App shows it as one line
   SurfaceSummary   {surface_id, app_scope, app_session_id, instance_id?, title, container: trusted | isolated, version, is_open,
                     mounted_view_id?, text: the state for hosts without a web view}
+  InteractionSummary: see host_interactions.py. A message of type lineup.v1.interaction or lineup.v1.interaction.answer also has
+                   interaction_id: a card, or what the person answered to it.
   AppSummary       {app_scope, version, kind, title, description, enabled, tools: [{tool_id, title, enabled}]}
   Snapshot.state   {calls: [CallSummary], instances: [InstanceSummary], focus: [instance_id, bottom first; [] = chat],
-                    messages: [MessageSummary], apps: [AppSummary], surfaces: [SurfaceSummary], revision, agent: {connected, demo}, kernel: {version, epoch}}
+                    messages: [MessageSummary], interactions: [open InteractionSummary], apps: [AppSummary],
+                    surfaces: [SurfaceSummary], consents: [ConsentSummary that waits: host_capabilities.py], revision, agent: {connected, demo}, kernel: {version, epoch}}
 """
 
 from __future__ import annotations
@@ -26,6 +30,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from kernel.protocol.host_capabilities import FROM_HOST_CAPABILITIES, TO_HOST_CAPABILITIES
 from kernel.protocol.host_interactions import DraftSave, InteractionAnswer, InteractionMove, InteractionsList, PolicySet
 from kernel.protocol.host_sessions import (
     AppOpen,
@@ -45,7 +50,7 @@ from kernel.protocol.host_surfaces import (
     SurfaceUnmount,
     SurfaceUnmounted,
 )
-from kernel.protocol.host_upkeep import FROM_HOST_UPKEEP
+from kernel.protocol.host_upkeep import FROM_HOST_UPKEEP, TO_HOST_UPKEEP
 from lineup_sdk.protocol.messages import Chunk, JsonObject, Message
 
 # =============================================================================================
@@ -66,6 +71,7 @@ class HostHello(Message):
     pairing: str | None = None
     demo: bool = False
     label: str | None = None  # what kind of view: console, headless, web; for audit
+    providers: list[str] | None = None  # of a view: the capabilities it can carry out (host_capabilities.py)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -311,7 +317,7 @@ class EnvelopeReceipt(Message):
 FROM_HOST: dict[str, type[Message]] = {
     c.TYPE: c
     for c in (
-        *FROM_HOST_UPKEEP,
+        *FROM_HOST_CAPABILITIES, *FROM_HOST_UPKEEP,
         ArtifactRead, SurfaceEvent, SurfaceMount, SurfacePatch, SurfaceUnmount,
         AppOpen, AppStartEmpty, ModeRequest, OutboxRefuse, SessionsContinue, SessionsList, SessionsShow,
         AppClose, AppDisable, AppEnable, AppsList, CallCancel, CallInvoke, CallsList, CallsShow, DraftSave, EnvelopeSubmit, FocusRaise,
@@ -322,7 +328,8 @@ FROM_HOST: dict[str, type[Message]] = {
 TO_HOST: dict[str, type[Message]] = {
     c.TYPE: c
     for c in (
-        Chunk, SurfacePatched, SurfaceUnmounted,
+        *TO_HOST_UPKEEP,
+        *TO_HOST_CAPABILITIES, Chunk, SurfacePatched, SurfaceUnmounted,
         Delta, EnvelopeReceipt, EnvelopeSent, Goodbye, HostReply, HostWelcome, Snapshot,
     )
 }  # fmt: skip

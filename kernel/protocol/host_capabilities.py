@@ -86,6 +86,9 @@ class PermissionsReset(Message):
     app_scope: str | None = None
 
 
+FROM_HOST_CAPABILITIES = (ConsentAnswer, ConsentsList, PermissionsList, PermissionsReset, PermissionsRevoke, ProviderResult)
+
+
 # =============================================================================================
 # kernel -> host
 # =============================================================================================
@@ -110,3 +113,6 @@ class CapabilityStop(Message):
 
     TYPE: ClassVar[str] = "capability.stop"
     request_id: str
+
+
+TO_HOST_CAPABILITIES = (CapabilityExecute, CapabilityStop)

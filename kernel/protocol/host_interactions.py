@@ -56,7 +56,7 @@ class InteractionsList(Message):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DraftSave(Message):
-    """Keep what is typed and not sent, at most 48 KiB as CBOR; {} forgets it. Receipt.
+    """Keep what is typed and not sent, at most 48 KiB as CBOR; {} forgets it. Value: {saved: true}.
 
     Refused: interaction_not_found, interaction_already_final, limit_exceeded.
     """

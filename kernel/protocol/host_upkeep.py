@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from lineup_sdk.protocol.messages import Message
+from lineup_sdk.protocol.messages import JsonObject, Message
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,4 +61,27 @@ class Explain(Message):
     what: str
 
 
-FROM_HOST_UPKEEP = (AuditTail, Explain, InboxDrop, InboxParked, InboxRetry)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BackupMake(Message):
+    """Write a backup into a folder that is not there yet, on the kernel's machine. Receipt; `backup.made` follows when it is whole."""
+
+    TYPE: ClassVar[str] = "backup.make"
+    EXPECTS_REPLY: ClassVar[bool] = True
+    path: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BackupMade(Message):
+    """To the view that asked: the backup is whole and synced, or why there is none. facts = {format, epoch, made_at, head}."""
+
+    TYPE: ClassVar[str] = "backup.made"
+    accepted: bool
+    code: str | None = None
+    hint: str | None = None
+    facts: JsonObject | None = None
+
+
+TO_HOST_UPKEEP = (BackupMade,)
+FROM_HOST_UPKEEP = (
+    BackupMake,
+    AuditTail, Explain, InboxDrop, InboxParked, InboxRetry)

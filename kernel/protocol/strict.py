@@ -31,6 +31,7 @@ LongText = Annotated[str, StringConstraints(max_length=65_536)]
 
 BOUNDS: Mapping[str, Any] = {
     "after": Ident,
+    "path": Annotated[str, StringConstraints(min_length=1, max_length=4096)],
     "what": Ident,
     "app_scope": Ident,
     "app_session_id": Ident,
@@ -40,6 +41,8 @@ BOUNDS: Mapping[str, Any] = {
     "allowed": bool,
     "before": Annotated[int, Field(ge=0, le=MAX_INTEGER)],
     "call_id": Ident,
+    "capability": Ident,
+    "decision": Annotated[str, StringConstraints(pattern="^(once|while_open|always|deny|never)$")],
     "draft": dict[str, Any],
     "expires_at": Annotated[str, StringConstraints(min_length=1, max_length=40)],
     "instance_id": Ident,
@@ -61,8 +64,11 @@ BOUNDS: Mapping[str, Any] = {
     "percent": Annotated[float, Field()],
     "place": Annotated[str, StringConstraints(pattern="^(default|inline|modal)$")],
     "presentation": Annotated[str, StringConstraints(pattern="^(default|inline|modal)$")],
+    "providers": Annotated[list[Ident], Field(max_length=16)],
     "reason": Token,
     "request": dict[str, Any],
+    "request_id": Ident,
+    "shown": Annotated[str, StringConstraints(pattern="^[0-9a-f]{64}$")],
     "role": Annotated[str, StringConstraints(pattern="^(view|admin|agent)$")],
     "shown_digest": Annotated[str, StringConstraints(pattern="^[0-9a-f]{64}$")],
     "sdk": Annotated[str, StringConstraints(max_length=64)],
@@ -76,6 +82,8 @@ BOUNDS: Mapping[str, Any] = {
     "tool_id": Ident,
 }
 _OWN_BOUNDS: Mapping[tuple[str, str], Any] = {
+    ("capability.request", "reason"): ShortText,
+    ("provider.result", "status"): Annotated[str, StringConstraints(pattern="^(done|failed)$")],
     ("audit.tail", "after"): Annotated[int, Field(ge=0, le=MAX_INTEGER)],
     ("inbox.parked", "after"): Annotated[int, Field(ge=0, le=MAX_INTEGER)],
     ("log.write", "text"): Annotated[str, StringConstraints(max_length=MAX_LOG_TEXT_BYTES)],

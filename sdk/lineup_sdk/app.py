@@ -20,8 +20,10 @@ import inspect
 from collections.abc import Callable
 from typing import TypeVar
 
+from lineup_sdk.artifacts import Artifact, Artifacts
 from lineup_sdk.call_runner import Tool
 from lineup_sdk.calls import ToolCall, ToolHandler, Tools
+from lineup_sdk.capabilities import Capabilities, CapabilityResult
 from lineup_sdk.channel import Channel
 from lineup_sdk.context import MiniAppContext, read_context
 from lineup_sdk.doors import Lifecycle, Log, SavedState
@@ -31,8 +33,12 @@ from lineup_sdk.protocol.limits import WIRE_VERSION
 from lineup_sdk.protocol.messages import JsonObject, LifecycleStopping, Welcome
 from lineup_sdk.requests import Requests, Unsendable
 from lineup_sdk.session import ContextHandler, Handlers, Session, StartHandler, StoppingHandler
+from lineup_sdk.surface import EVENT_TOPIC, Surface, SurfaceEvent, SurfaceState
+from lineup_sdk.system import Conversation, Timeline, TimelineChange, TimelineHandler
 
 __all__ = [
+    "Artifact",
+    "CapabilityResult",
     "Inbox",
     "InboxMessage",
     "InboxPage",
@@ -40,6 +46,9 @@ __all__ = [
     "LifecycleStopping",
     "MiniApp",
     "MiniAppContext",
+    "SurfaceEvent",
+    "SurfaceState",
+    "TimelineChange",
     "ToolCall",
     "Unsendable",
 ]
@@ -56,10 +65,15 @@ class MiniApp:
         self._requests = requests
         self._handlers = Handlers()
         self._session: Session | None = None
+        self.capabilities = Capabilities(requests)
+        self.artifacts = Artifacts(requests)
         self.inbox = Inbox(requests)
         self.lifecycle = Lifecycle(requests)
         self.log = Log(requests)
+        self.conversation = Conversation(requests)
+        self.timeline = Timeline(requests)
         self.state = SavedState(requests)
+        self.surface = Surface(requests)
         self.tools = Tools(requests)
 
     @property
@@ -77,7 +91,7 @@ class MiniApp:
     @property
     def topics(self) -> frozenset[str]:
         """The topics that have a handler."""
-        return frozenset(self._handlers.messages)
+        return frozenset(self._handlers.messages) - {EVENT_TOPIC}
 
     def tool(self, tool_id: str, *, handles_cancel: bool = False) -> Callable[[ToolHandler], ToolHandler]:
         """Register the handler of one tool. It returns the result (a dict), raises ToolFailed, or ends the call itself.
@@ -121,6 +135,12 @@ class MiniApp:
         self._handlers.context_changed = _require_async(handler)
         return handler
 
+    def on_timeline(self, handler: TimelineHandler) -> TimelineHandler:
+        """Run it with what changed in the timeline, the newest window first. For the system App. Source: SPEC 9.3."""
+        _require_none(self._handlers.timeline)
+        self._handlers.timeline = _require_async(handler)
+        return handler
+
     async def serve(self, channel: Channel, welcome: Welcome) -> None:
         """Live on a channel until it closes or `lifecycle.stopping` was handled.
 
@@ -129,7 +149,10 @@ class MiniApp:
         if welcome.wire != WIRE_VERSION:
             raise ProtocolViolation("wire_version")
         context = read_context(welcome.context)
-        session = Session(channel, self._requests, self._handlers, context, self.tools, self.inbox)
+        if self.surface.has_event_handlers:
+            self._handlers.messages[EVENT_TOPIC] = self.surface.take_event
+        self._handlers.surface_changed = self.surface.changed_handler
+        session = Session(channel, self._requests, self._handlers, context, self.tools, self.inbox, self.capabilities)
         self._session = session
         await session.run()
 

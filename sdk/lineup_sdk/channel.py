@@ -1,6 +1,7 @@
 """One end of a framed CBOR channel on a stream socket, for trio. Every end of every wire uses it: worker, kernel and host.
 
 Use: `send` queues a frame and never waits; `flush` writes at once what the socket takes; `run_flusher` (one task) writes the rest.
+Who flushes at the end of its step anyway uses `queue`: it does not wake the flusher, which would find nothing left to do.
 `receive_bodies` waits for whole frames and returns them undecoded, `receive` decodes them.
 Rules:
 1. The raw descriptor is written first and waited for only on EAGAIN: that halves a round trip against a trio stream.
@@ -42,6 +43,7 @@ class Channel:
         self._max_queued_bytes = max_queued_bytes
         self._queue = bytearray()
         self._wake = trio.Event()
+        self._shrank = trio.Event()
 
     @property
     def is_closed(self) -> bool:
@@ -54,25 +56,31 @@ class Channel:
         return len(self._queue)
 
     def send(self, frame: dict[str, Any]) -> None:
-        """Queue one frame. Raises: ChannelClosed, ChannelOverflow, ProtocolViolation (too large for the peer)."""
+        """Queue one frame; the flusher writes it soon. Raises: as queue."""
+        self.queue(frame)
+        self._wake.set()
+
+    def queue(self, frame: dict[str, Any]) -> None:
+        """Queue one frame for a flush that the caller owes. Raises: ChannelClosed, ChannelOverflow, ProtocolViolation (frame_size)."""
         if self._fd < 0:
             raise ChannelClosed
         encoded = encode_frame(frame, self._max_out_bytes)
         if len(self._queue) + len(encoded) > self._max_queued_bytes:
             raise ChannelOverflow
         self._queue += encoded
-        self._wake.set()
 
     def flush(self) -> None:
-        """Write now what the socket takes. Raises: ChannelClosed when the peer is gone."""
+        """Write now what the socket takes; the flusher gets the rest. Raises: ChannelClosed when the peer is gone."""
         while self._queue:
             try:
                 sent = os.write(self._fd, self._queue)
             except BlockingIOError:
+                self._wake.set()
                 return
             except OSError as error:
                 raise ChannelClosed from error
             del self._queue[:sent]
+            self._shrank.set()
 
     async def run_flusher(self) -> None:
         """Write what is queued, for as long as the channel lives. Raises: ChannelClosed."""
@@ -83,6 +91,14 @@ class Channel:
                 self.flush()
                 if self._queue:
                     await self._wait(trio.lowlevel.wait_writable)
+
+    async def wait_queued_below(self, max_bytes: int) -> None:
+        """Wait until less than that waits for the peer, while `run_flusher` writes. Raises: ChannelClosed."""
+        while len(self._queue) >= max_bytes:
+            self._shrank = trio.Event()
+            await self._shrank.wait()
+        if self._fd < 0:
+            raise ChannelClosed
 
     async def drain(self) -> None:
         """Wait until everything queued is written. Raises: ChannelClosed."""
@@ -145,3 +161,4 @@ class Channel:
         trio.lowlevel.notify_closing(fd)
         os.close(fd)
         self._queue.clear()
+        self._shrank.set()

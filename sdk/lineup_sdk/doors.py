@@ -17,6 +17,7 @@ from lineup_sdk.protocol.messages import (
     StateLoad,
     StateSave,
 )
+from lineup_sdk.protocol.system_messages import LifecycleRequestMode
 from lineup_sdk.requests import Requests
 
 
@@ -33,6 +34,10 @@ class Lifecycle:
     async def request_background(self) -> None:
         """Ask to go to the background. Raises: Refused."""
         await self._requests.request(LifecycleRequestBackground())
+
+    async def request_mode(self, mode: str) -> None:
+        """The system App asks for a mode of the conversation. Raises: Refused(mode_unavailable) for audio and video."""
+        await self._requests.request(LifecycleRequestMode(mode=mode))
 
     async def request_close(self, reason: str | None = None) -> None:
         """Ask to be closed. Raises: Refused(lifecycle_denied) while own calls are open."""

@@ -20,8 +20,8 @@ from lineup_sdk.errors import Refused
 from lineup_sdk.protocol.codes import Code
 from lineup_sdk.protocol.framing import ProtocolViolation, check_value
 from lineup_sdk.protocol.limits import MAX_WORKER_FRAME_BYTES
-from lineup_sdk.protocol.messages import JsonObject, Message, Reply, to_frame
-from lineup_sdk.protocol.parsing import check_reply
+from lineup_sdk.protocol.messages import Chunk, JsonObject, Message, Reply, to_frame
+from lineup_sdk.protocol.parsing import CONTENT_FOLLOWS, check_reply
 
 MAX_IN_FLIGHT = 256  # above the 64 calls an instance may have open (SPEC 16), each with an accept and an ending
 
@@ -34,14 +34,48 @@ class Unsendable(ValueError):
         self.reason = reason
 
 
+class Content:
+    """What comes in chunks after a value."""
+
+    def __init__(self) -> None:
+        self._parts: list[bytes] = []
+        self._is_whole = False
+        self._ended = trio.Event()
+
+    def add(self, data: bytes, *, last: bool) -> None:
+        """Take the next part."""
+        self._parts.append(data)
+        if last:
+            self._is_whole = True
+            self._ended.set()
+
+    def cut(self) -> None:
+        """No more will come."""
+        self._ended.set()
+
+    async def wait(self) -> bytes:
+        """Return all of it. Raises: ChannelClosed."""
+        await self._ended.wait()
+        if not self._is_whole:
+            raise ChannelClosed
+        return b"".join(self._parts)
+
+
 class Ticket:
     """The right to one reply."""
 
-    def __init__(self, message: Message, on_refused: Callable[[str], None] | None) -> None:
+    def __init__(self, request_id: int, message: Message, on_refused: Callable[[str], None] | None) -> None:
+        self.request_id = request_id
         self.message = message
+        self.content: Content | None = None  # what follows the value, once that is here
         self._on_refused = on_refused
         self._is_settled = trio.Event()
         self._reply: Reply | None = None
+
+    @property
+    def is_settled(self) -> bool:
+        """True once the reply is here, or none will come."""
+        return self._is_settled.is_set()
 
     def settle(self, reply: Reply | None) -> None:
         """Hand over the reply, or None when none will ever come."""
@@ -70,6 +104,7 @@ class Requests:
         self._channel: Channel | None = None
         self._was_open = False
         self._owed: dict[int, Ticket] = {}
+        self._arriving: dict[str, Content] = {}  # by the name its chunks have
         self._slots = trio.Semaphore(MAX_IN_FLIGHT)
         self._last_id = 0
 
@@ -87,6 +122,9 @@ class Requests:
         self._slots = trio.Semaphore(MAX_IN_FLIGHT)
         for ticket in owed.values():
             ticket.settle(None)
+        arriving, self._arriving = self._arriving, {}
+        for content in arriving.values():
+            content.cut()
 
     def send(self, message: Message) -> None:
         """Queue a message that is not answered. Raises: Unsendable, Refused(limit_exceeded), ChannelClosed, ChannelOverflow."""
@@ -105,12 +143,20 @@ class Requests:
         except BaseException:
             slots.release()
             raise
-        ticket = self._owed[self._last_id] = Ticket(message, on_refused)
+        ticket = self._owed[self._last_id] = Ticket(self._last_id, message, on_refused)
         return ticket
 
     async def request(self, message: Message) -> JsonObject:
         """Ask and wait: the value, or the accepted receipt. Raises: Refused with the kernel's code; as send. Source: SPEC 2.5."""
         return await (await self.post(message)).wait()
+
+    async def fetch(self, message: Message) -> tuple[JsonObject, bytes]:
+        """Ask for what comes in chunks: the value, and the content that follows it. Raises: as request, ChannelClosed."""
+        ticket = await self.post(message)
+        value = await ticket.wait()
+        if ticket.content is None:
+            raise ProtocolViolation("reply")
+        return value, await ticket.content.wait()
 
     def take_reply(self, reply: Reply) -> None:
         """Settle the ticket a reply belongs to. Raises: ProtocolViolation."""
@@ -119,7 +165,24 @@ class Requests:
             raise ProtocolViolation("reply_id")
         check_reply(reply, type(ticket.message))
         self._slots.release()
+        if reply.value is not None and type(ticket.message) in CONTENT_FOLLOWS:
+            ticket.content = self._arriving[reply.value["of"]] = Content()
         ticket.settle(reply)
+
+    def take_chunk(self, chunk: Chunk) -> None:
+        """Take a part of what follows a value. Raises: ProtocolViolation for a part of nothing."""
+        content = self._arriving.get(chunk.of)
+        if content is None:
+            raise ProtocolViolation("chunk_of")
+        content.add(chunk.data, last=chunk.last)
+        if chunk.last:
+            del self._arriving[chunk.of]
+
+    async def wait_queued_below(self, max_bytes: int) -> None:
+        """Wait until less than that waits for the kernel to read. Raises: ChannelClosed."""
+        if self._channel is None:
+            raise ChannelClosed
+        await self._channel.wait_queued_below(max_bytes)
 
     def _queue(self, frame: JsonObject) -> None:
         if self._channel is None:

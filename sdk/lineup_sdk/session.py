@@ -17,12 +17,16 @@ import trio
 
 from lineup_sdk.call_runner import CallRunner, Tool
 from lineup_sdk.calls import Tools
+from lineup_sdk.capabilities import Capabilities
 from lineup_sdk.channel import Channel, ChannelClosed
 from lineup_sdk.context import MiniAppContext, with_state
 from lineup_sdk.inbox import Inbox, InboxRunner, MessageHandler
+from lineup_sdk.protocol.capability_messages import CAPABILITY_RESULT
 from lineup_sdk.protocol.framing import ProtocolViolation
+from lineup_sdk.protocol.interaction_messages import InteractionPresented
 from lineup_sdk.protocol.messages import (
     TO_WORKER,
+    Chunk,
     ContextChanged,
     InboxDelivered,
     InboxSubscribe,
@@ -39,7 +43,11 @@ from lineup_sdk.protocol.messages import (
     ToolsSubscribe,
 )
 from lineup_sdk.protocol.parsing import parse_frame
+from lineup_sdk.protocol.surface_messages import SurfaceChanged
+from lineup_sdk.protocol.system_messages import TimelineChanged, TimelineSubscribe
 from lineup_sdk.requests import Requests
+from lineup_sdk.surface import ChangedHandler
+from lineup_sdk.system import TimelineHandler, TimelineRunner
 
 StartHandler = Callable[[], Awaitable[None]]
 StoppingHandler = Callable[[LifecycleStopping], Awaitable[None]]
@@ -55,13 +63,22 @@ class Handlers:
     start: StartHandler | None = None
     stopping: StoppingHandler | None = None
     context_changed: ContextHandler | None = None
+    surface_changed: ChangedHandler | None = None
+    timeline: TimelineHandler | None = None
 
 
 class Session:
     """See the head of the file."""
 
     def __init__(
-        self, channel: Channel, requests: Requests, handlers: Handlers, context: MiniAppContext, tools: Tools, inbox: Inbox
+        self,
+        channel: Channel,
+        requests: Requests,
+        handlers: Handlers,
+        context: MiniAppContext,
+        tools: Tools,
+        inbox: Inbox,
+        capabilities: Capabilities,
     ) -> None:
         self.context = context
         self._channel = channel
@@ -69,18 +86,24 @@ class Session:
         self._handlers = handlers
         self._tools = tools
         self._inbox = inbox
+        self._capabilities = capabilities
         self._failure: Exception | None = None
         self._context_changed = trio.Event()
+        self._surface_changed = trio.Event()
+        self._surface_version = 0
         self._is_stopping = False
 
     async def run(self) -> None:
         """Live until rule 3 ends it. Raises: ProtocolViolation, ChannelOverflow, Refused, what the author's handlers raised."""
         self._requests.open(self._channel)
+        self._capabilities.begin(is_subscribed=bool(self._handlers.messages))
         async with trio.open_nursery() as nursery:
             self._calls = CallRunner(self._requests, self._tools, self._handlers.tools, nursery)
+            self._timeline = TimelineRunner(self._handlers.timeline)
             self._messages = InboxRunner(self._inbox, self._handlers.messages)
             self._nursery = nursery
-            for part in (self._channel.run_flusher, self._messages.run, self._start, self._watch_context):
+            parts = (self._channel.run_flusher, self._messages.run, self._timeline.run)
+            for part in (*parts, self._start, self._watch_context, self._watch_surface):
                 nursery.start_soon(self._guard, part)
             nursery.start_soon(self._guard, self._read)
         if self._failure is not None:
@@ -100,7 +123,9 @@ class Session:
         if self._handlers.start is not None:
             await self._handlers.start()
         subscribe_inbox = [InboxSubscribe()] if self._handlers.messages else []
-        tickets = [await self._requests.post(m) for m in (ToolsSubscribe(), *subscribe_inbox, LifecycleStarted())]
+        subscribe_timeline = [TimelineSubscribe()] if self._handlers.timeline else []
+        asked = (ToolsSubscribe(), *subscribe_inbox, *subscribe_timeline, LifecycleStarted())
+        tickets = [await self._requests.post(m) for m in asked]
         for ticket in tickets:
             await ticket.wait()
 
@@ -131,14 +156,38 @@ class Session:
             case ToolEnded():
                 self._calls.take_ended(message)
             case InboxDelivered():
-                self._messages.take(message)
+                self._take_message(message)
+            case LifecycleStopping():
+                self._take_stopping(message)
+            case _:
+                self._dispatch_news(message)
+
+    def _dispatch_news(self, message: Message) -> None:
+        match message:
+            case InteractionPresented():
+                self._timeline.take_card(message)
+            case TimelineChanged():
+                self._timeline.take(message)
+            case Chunk():
+                self._requests.take_chunk(message)
+            case SurfaceChanged():
+                self._surface_version = message.version
+                self._surface_changed.set()
             case ContextChanged():
                 self.context = with_state(self.context, message.state)
                 self._context_changed.set()
-            case LifecycleStopping():
-                self._take_stopping(message)
-            case _:  # welcome and chunks belong before the app runs
+            case _:  # welcome belongs before the app runs
                 raise ProtocolViolation("out_of_place")
+
+    def _take_message(self, delivered: InboxDelivered) -> None:
+        self._capabilities.take(delivered)
+        if delivered.topic == CAPABILITY_RESULT and CAPABILITY_RESULT not in self._handlers.messages:
+            self._nursery.start_soon(self._guard, self._acknowledge, delivered.message_id)
+        else:
+            self._messages.take(delivered)
+
+    async def _acknowledge(self, message_id: str) -> None:
+        await self._inbox.acknowledge(message_id)
 
     async def _watch_context(self) -> None:
         """Tell the author of the newest context; changes that come while the handler runs are told once, together."""
@@ -147,6 +196,14 @@ class Session:
             await self._context_changed.wait()
             self._context_changed = trio.Event()
             await handler(self.context)
+
+    async def _watch_surface(self) -> None:
+        """Tell the author of the newest version; as with the context."""
+        handler = self._handlers.surface_changed
+        while handler is not None:
+            await self._surface_changed.wait()
+            self._surface_changed = trio.Event()
+            await handler(self._surface_version)
 
     def _take_stopping(self, stopping: LifecycleStopping) -> None:
         if not self._is_stopping:

@@ -15,9 +15,10 @@ from pathlib import Path
 from typing import Any
 
 from kernel.core.builtin import BUILTIN
+from kernel.core.capability_records import AttachedViews, Permission
 from kernel.core.decision import AuditEntry, Decision, KernelBug
 from kernel.core.inventory import Enablement, Inventory, PublishedRevision, publish
-from kernel.core.machines import CALL_OPEN, INSTANCE_FINAL, INTERACTION_OPEN, CallStatus, InboxState, InstanceState, OutboxState
+from kernel.core.machines import CALL_OPEN, INSTANCE_FINAL, INTERACTION_OPEN, CallStatus, InboxState, InstanceState, OutboxState, PermissionState
 from kernel.core.manifest import Manifest, ToolDescriptor, parse_manifest
 from kernel.core.records import (
     AppSession,
@@ -40,6 +41,11 @@ from kernel.core.records import (
     ToolCall,
     decode_body,
 )
+from kernel.core.surface_records import AppendedPatch, SurfaceSnapshot
+from tests.core.dict_capabilities import KEYS as CAPABILITY_KEYS
+from tests.core.dict_capabilities import DictCapabilities
+from tests.core.dict_surfaces import KEYS as SURFACE_KEYS
+from tests.core.dict_surfaces import DictArtifacts, DictSurfaces, patch_key
 
 EPOCH = "e1"
 CONVERSATION = "cnv_e1_main"
@@ -65,6 +71,8 @@ MANIFESTS: dict[str, Manifest] = BUILTIN | {scope: manifest_of(scope) for scope 
 # ------------------------------------------------------------------------------------ the View
 
 _KEYS: Mapping[type, str] = {
+    **CAPABILITY_KEYS,
+    **SURFACE_KEYS,
     AppSession: "app_session_id",
     InboxRow: "number",
     Instance: "instance_id",
@@ -81,20 +89,33 @@ _KEYS: Mapping[type, str] = {
 }
 
 
+class DictSessions:
+    """App sessions over a dict."""
+
+    def __init__(self, table: Mapping[object, Any]) -> None:
+        self._table = table
+
+    def by_id(self, app_session_id: str) -> AppSession | None:
+        return self._table.get(app_session_id)
+
+
 class DictView:
     """All the kernel knows, in dicts."""
 
     def __init__(self, manifests: Mapping[str, Manifest] = MANIFESTS) -> None:
         self.epoch = EPOCH
         self.conversation_id = CONVERSATION
-        self.tables: dict[type, dict[object, Any]] = {kind: {} for kind in (*_KEYS, FocusStack, Door)}
+        self.tables: dict[type, dict[object, Any]] = {kind: {} for kind in (*_KEYS, AttachedViews, FocusStack, Door)}
         self.audit: list[AuditEntry] = []
+        self.touched_ms: dict[str, int] = {}  # of one run only, as in kernel/store_memory.py
         self._descriptors: dict[str, ToolDescriptor] = {}
         self.reopen(manifests)
 
     def reopen(self, manifests: Mapping[str, Manifest]) -> None:
         """What a start makes of what is stored."""
         self.manifests = manifests
+        self.touched_ms = {}
+        self.tables[AttachedViews].clear()  # of one run only
         self._descriptors |= {tool.digest: tool for manifest in manifests.values() for tool in manifest.tools}  # kept for ever
         self._publish()
 
@@ -104,8 +125,31 @@ class DictView:
         twin.__dict__.update(self.__dict__)
         twin.tables = {kind: dict(table) for kind, table in self.tables.items()}
         twin.audit = list(self.audit)
+        twin.touched_ms = dict(self.touched_ms)
         twin._descriptors = dict(self._descriptors)
         return twin
+
+    @property
+    def surfaces(self) -> DictSurfaces:
+        return DictSurfaces(self.tables)
+
+    @property
+    def artifacts(self) -> DictArtifacts:
+        return DictArtifacts(self.tables)
+
+    @property
+    def capabilities(self) -> DictCapabilities:
+        return DictCapabilities(self.tables)
+
+    @property
+    def sessions(self) -> DictSessions:
+        return DictSessions(self.tables[AppSession])
+
+    def quiet_since_ms(self, instance_id: str) -> int:
+        return self.touched_ms.get(instance_id, 0)
+
+    def timeline_entry(self, number: int) -> TimelineMessage | None:
+        return self.tables[TimelineMessage].get(number)
 
     def _publish(self) -> None:
         switches = self._all(Switch)
@@ -117,7 +161,7 @@ class DictView:
 
     # --- writing
 
-    def apply(self, decision: Decision) -> None:
+    def apply(self, decision: Decision, boottime_ms: int = 0) -> None:
         """Write one decision. Raises: KernelBug where the database would refuse."""
         for number in decision.removed_rows:
             removed = self.tables[OutboxRow].pop(number)
@@ -125,8 +169,13 @@ class DictView:
                 raise KernelBug("this row may not be removed")
         for record in decision.puts:
             self._require_unique(record)
+            if isinstance(record, Instance | InboxRow | ToolCall) and record.instance_id is not None:
+                self.touched_ms[record.instance_id] = boottime_ms
             name = _KEYS.get(type(record))
-            self.tables[type(record)][getattr(record, name) if name else None] = record
+            key = patch_key(record) if isinstance(record, AppendedPatch) else getattr(record, name) if name else None
+            self.tables[type(record)][key] = record
+            if isinstance(record, SurfaceSnapshot):
+                self.surfaces.drop_patches(record)
         self.audit.extend(decision.audit)
         if any(isinstance(record, Switch | PublishedInventory) for record in decision.puts):
             before = self.inventory
@@ -140,6 +189,8 @@ class DictView:
                 twins = [one for one in self._all(ToolCall) if one.call_id == record.call_id and one.number != record.number]
             case OutboxRow(kind=OutboxKind.FINAL):
                 twins = [one for one in self._finals(record.call_number) if one.number != record.number]
+            case Permission(state=PermissionState.ACTIVE):
+                twins = [one for one in self.capabilities.permissions() if one.number != record.number and _is_about(one, record)]
             case Key():
                 old = self.tables[Key].get(record.digest)
                 twins = [old] if old is not None and old.content_digest != record.content_digest else []
@@ -192,7 +243,8 @@ class DictView:
 
     def next_deadline_ms(self) -> int | None:
         of_calls = [at for call in self._open() if (at := _due_ms(call)) is not None]
-        return min((*of_calls, *(one.deadline.at_ms for one in self.open_interactions() if one.deadline)), default=None)
+        of_grants = [one.deadline_ms for one in self.capabilities.open_requests() if one.deadline_ms is not None]
+        return min((*of_calls, *of_grants, *(one.deadline.at_ms for one in self.open_interactions() if one.deadline)), default=None)
 
     def open_call_count(self) -> int:
         return len(self._open())
@@ -274,6 +326,10 @@ class DictView:
     def door(self) -> Source:
         door = self.tables[Door].get(None)
         return door.destination if door else Source.AGENT
+
+
+def _is_about(one: Permission, other: Permission) -> bool:
+    return (one.app_scope, one.capability) == (other.app_scope, other.capability)
 
 
 def _due_ms(call: ToolCall) -> int | None:

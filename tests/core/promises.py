@@ -42,7 +42,7 @@ def _calls(view: DictView) -> Iterator[str]:
             yield f"INV-14 {name} has a result that does not fit"
         if call.status in {CallStatus.WAITING_FOR_APP, CallStatus.RUNNING}:
             instance = view.instance(call.instance_id or "")
-            if instance is None or instance.state in {*INSTANCE_FINAL, InstanceState.STOPPING, InstanceState.SUSPENDED}:
+            if instance is None or instance.state in {*INSTANCE_FINAL, InstanceState.STOPPING} or is_at_rest(instance):
                 yield f"L2 {name} waits for nobody"
             elif call.delivered_life not in {None, instance.life}:
                 yield f"INV-21 {name} is with an older life"
@@ -87,13 +87,23 @@ def _focus(view: DictView) -> Iterator[str]:
         if instance is None or instance.state in {*INSTANCE_FINAL, InstanceState.STOPPING}:
             yield f"INV-37 {instance_id} has no place any more"
     front = [one.instance_id for one in _table(view, Instance) if one.state is InstanceState.FOREGROUND]
-    top = view.instance(stack[-1]) if stack else None
-    if front and front != [stack[-1] if stack else None]:
+    chat = view.current_instance("chat")
+    top = view.instance(stack[-1]) if stack else chat
+    if chat is not None and chat.instance_id in stack:
+        yield "8.2 chat stands in the stack"
+    if chat is not None and chat.state in {InstanceState.SUSPENDED, InstanceState.STOPPING}:
+        yield "8.2 chat is away"
+    if front and front != [top.instance_id if top else None]:
         yield "INV-37 another than the top is in front"
     if top is not None and top.state is InstanceState.BACKGROUND:
         yield "INV-37 the top is behind"
-    if top is not None and top.state is InstanceState.SUSPENDED:
+    if top is not None and is_at_rest(top):
         yield "8.2 the top was not revived"
+
+
+def is_at_rest(instance: Instance) -> bool:
+    """Suspended, and nothing is on its way that would bring it back."""
+    return instance.state is InstanceState.SUSPENDED and not instance.is_ending
 
 
 def _instances(view: DictView) -> Iterator[str]:

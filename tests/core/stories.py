@@ -29,7 +29,6 @@ from kernel.core.records import (
     InboxRow,
     Instance,
     Interaction,
-    KeptDescriptor,
     Key,
     OutboxRow,
     Record,
@@ -50,32 +49,24 @@ _SPEAKERS = {"agent": AGENT, "demo": DEMO, "person": PERSON, "kernel": KERNEL}
 _ENUMS = {"state": InstanceState, "status": CallStatus, "source": Source, "death": events.Death, "error_code": Code}
 
 
-def world_of(state: JsonObject) -> World:
-    """A booted world in which all that is already so."""
-    world = World()
+def world_of(state: JsonObject, world: World | None = None) -> World:
+    """A booted world in which all that is already so; a new one over a DictView unless another is given."""
+    world = world or World()
     world.boot()
     for name in state.get("disabled", []):
         world.say(PERSON, FROM_HOST["app.disable"](name=name))  # type: ignore[call-arg]
     for given in state.get("instances", []):
-        _put(world, *_instance(world, **_typed(given)))
-    _put(world, FocusStack(instance_ids=tuple(id_of(world, app) for app in state.get("focus", []))))
+        world.put(*_instance(world, **_typed(given)))
+    world.put(FocusStack(instance_ids=tuple(id_of(world, app) for app in state.get("focus", []))))
     for given in state.get("calls", []):
-        _put(world, *_call(world, **_typed(given)))
+        world.put(*_call(world, **_typed(given)))
     for given in state.get("inbox", []):
-        _put(world, _inbox_row(world, **given))
+        world.put(_inbox_row(world, **given))
     return world
 
 
 def _typed(given: JsonObject) -> JsonObject:
     return {name: _ENUMS[name](value) if name in _ENUMS else value for name, value in given.items()}
-
-
-def _put(world: World, *records: Record) -> None:
-    for record in records:
-        key = {FocusStack: None, Instance: "instance_id", AppSession: "app_session_id", Key: "digest", KeptDescriptor: "digest"}
-        name = key.get(type(record), "number")
-        world.view.tables[type(record)][getattr(record, name) if name else None] = record
-        world.next_number = max(world.next_number, getattr(record, "number", 0) + 1)
 
 
 def _instance(world: World, app: str, **fields: Any) -> tuple[Record, ...]:

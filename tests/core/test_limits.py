@@ -15,9 +15,11 @@ from kernel.core.machines import CallStatus, InboxState, InstanceState, OutboxSt
 from kernel.core.records import InboxRow, Instance, OutboxKind, OutboxRow
 from kernel.protocol import host as h
 from kernel.protocol.agent import APP_MESSAGE, AppMessageReceived, ToolCancelAsked, ToolInvoke
+from kernel.protocol.host_interactions import PolicySet
 from lineup_sdk.protocol import limits as wire
 from lineup_sdk.protocol import messages as m
 from lineup_sdk.protocol.codes import Code
+from lineup_sdk.protocol.interaction_messages import UiRequest
 from tests.core.dict_view import MANIFESTS, DictView, renamed
 from tests.core.stories import world_of
 from tests.core.world import AGENT, KERNEL, PERSON, Outcome, World, envelope
@@ -191,6 +193,25 @@ def test_a_saved_state_is_at_most_so_big() -> None:
     assert len(loaded["state"]["a"]) == wire.MAX_STATE_BYTES - 6
 
 
+@crosses("MAX_OPEN_INTERACTIONS")
+def test_one_question_to_the_person_too_many_is_refused_whoever_asks() -> None:
+    confirm = {"title": "Send?", "prompt": "Send the report."}
+    world = world_of({"instances": [{"app": "asker"}]})
+    world.say(PERSON, PolicySet(name="standard-interaction:asker", allowed=True))
+    own = UiRequest(request={"kind": "confirm"} | confirm)
+    assert world.tell("ins_asker", own).code is None
+    for number in range(limits.MAX_OPEN_INTERACTIONS - 2):  # accepted, and not opened yet
+        command = replace(_peek(world, f"c{number}"), tool_id="interaction.confirm", input=confirm)
+        assert world.only(AGENT, command).code is None
+    assert world.tell("ins_asker", own).code is None
+    assert world.tell("ins_asker", own).code is Code.LIMIT_EXCEEDED
+    refused = world.invoke("over", "interaction.confirm", confirm)
+    assert (refused.code, refused.audit) == (Code.LIMIT_EXCEEDED, ["call.rejected"])
+    for call in world.view.unrouted_calls():
+        world.say(KERNEL, RouteCall(number=call.number))
+    assert len(world.view.open_interactions()) == limits.MAX_OPEN_INTERACTIONS
+
+
 # ------------------------------------------------------------------------------------ instances
 
 
@@ -353,6 +374,15 @@ def test_the_last_free_slots_are_given_out_and_no_more() -> None:
     assert world.say(PERSON, h.MessageSend(text="hello")).code is Code.LIMIT_EXCEEDED
 
 
+@crosses("IDLE_AFTER_MS")
+def test_an_unused_app_in_the_background_is_suspended_after_so_long_and_not_before() -> None:
+    world = world_of({"instances": [{"app": "board"}]})
+    world.tell("ins_board", m.ToolsSubscribe())
+    assert world.pass_time(limits.IDLE_AFTER_MS - 1 - world.boottime_ms).processes == []
+    assert world.pass_time(1).processes == ["stop"]
+    assert world.instance("ins_board").state is InstanceState.SUSPENDED
+
+
 @crosses("MAX_OUTBOX_ROWS")
 def test_asking_again_for_delivered_rows_cannot_fill_the_outbox_beyond_its_limit() -> None:
     world = board_world()
@@ -365,11 +395,11 @@ def test_asking_again_for_delivered_rows_cannot_fill_the_outbox_beyond_its_limit
     assert world.invoke("filler", "runtime.status").code is None  # it waits already
 
 
-@crosses("MAX_TEXT_LENGTH")
+@pytest.mark.clause("16")
 def test_a_text_of_the_person_has_one_to_so_many_code_points() -> None:
     world = board_world()
-    assert world.say(PERSON, h.MessageSend(text="😀" * limits.MAX_TEXT_LENGTH)).code is None
-    assert world.say(PERSON, h.MessageSend(text="😀" * (limits.MAX_TEXT_LENGTH + 1))).code is Code.LIMIT_EXCEEDED
+    assert world.say(PERSON, h.MessageSend(text="😀" * wire.MAX_TEXT_LENGTH)).code is None
+    assert world.say(PERSON, h.MessageSend(text="😀" * (wire.MAX_TEXT_LENGTH + 1))).code is Code.LIMIT_EXCEEDED
     assert world.say(PERSON, h.MessageSend(text="")).code is Code.LIMIT_EXCEEDED
 
 

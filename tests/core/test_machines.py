@@ -17,6 +17,8 @@ from kernel.core.machines import (
     INSTANCE,
     INSTANCE_FINAL,
     INSTANCE_LIVE,
+    INTERACTION,
+    INTERACTION_OPEN,
     MACHINES,
     OUTBOX,
     CallEvent,
@@ -25,6 +27,8 @@ from kernel.core.machines import (
     InboxState,
     InstanceEvent,
     InstanceState,
+    InteractionEvent,
+    InteractionStatus,
     NoSuchTransition,
     OutboxEvent,
     OutboxState,
@@ -34,6 +38,7 @@ from kernel.core.machines import (
 ALL: list[tuple[str, Mapping[Any, Mapping[Any, Any]], Any, Any]] = [
     ("inbox row", INBOX, InboxState, InboxEvent),
     ("instance", INSTANCE, InstanceState, InstanceEvent),
+    ("interaction", INTERACTION, InteractionStatus, InteractionEvent),
     ("outbox row", OUTBOX, OutboxState, OutboxEvent),
     ("tool call", CALL, CallStatus, CallEvent),
 ]
@@ -51,6 +56,16 @@ CALL_TABLE = {
     "cancelled": set(),
     "expired": set(),
     "rejected": set(),
+}
+# SPEC 7.1; the outcome is taken from pending or presented.
+INTERACTION_TABLE = {
+    "pending": {"presented", "submitted", "cancelled", "expired", "failed"},
+    "presented": {"submitted", "cancelled", "expired", "failed"},
+    "submitted": {"completed"},
+    "completed": set(),
+    "cancelled": set(),
+    "expired": set(),
+    "failed": set(),
 }
 # SPEC 8.1; starting -> stopping is added: an App that is still coming up can be closed.
 INSTANCE_TABLE = {
@@ -98,6 +113,13 @@ def test_calls_move_exactly_as_the_specification_lists() -> None:
 @pytest.mark.clause("8.1")
 def test_instances_move_exactly_as_the_specification_lists() -> None:
     assert {str(state): {str(target) for target in steps.values()} for state, steps in INSTANCE.items()} == INSTANCE_TABLE
+
+
+@pytest.mark.clause("7.1")
+@pytest.mark.invariant("22")
+def test_interactions_move_exactly_as_the_specification_lists() -> None:
+    assert {str(state): {str(target) for target in steps.values()} for state, steps in INTERACTION.items()} == INTERACTION_TABLE
+    assert {state for state in INTERACTION if InteractionEvent.EXPIRE in INTERACTION[state]} == INTERACTION_OPEN
 
 
 @pytest.mark.invariant("10")

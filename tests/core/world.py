@@ -131,14 +131,7 @@ class World:
         return self._turn(origin, command)
 
     def _turn(self, origin: Origin, command: object) -> Outcome:
-        self.turns += 1
-        stamp = Stamp(
-            now=self.now,
-            boot_id=self.boot_id,
-            boottime_ms=self.boottime_ms,
-            token=f"{self.turns:032x}",
-            first_number=self.next_number,
-        )
+        stamp = self.stamp()
         try:
             decision = commands.decide(self.view, origin, stamp, command)
         except Rejected as refusal:
@@ -147,9 +140,30 @@ class World:
         else:
             outcome = Outcome(decision.refusal, decision.value, decision.detail, (decision,))
         _require_numbers(decision, stamp)
-        self.view.apply(decision)
-        self.next_number += decision.numbers_used
+        self.write(decision, stamp, origin, commands.name_of(command))
         return outcome
+
+    def stamp(self) -> Stamp:
+        """The time and ids of one turn."""
+        self.turns += 1
+        return Stamp(
+            now=self.now,
+            boot_id=self.boot_id,
+            boottime_ms=self.boottime_ms,
+            token=f"{self.turns:032x}",
+            first_number=self.next_number,
+        )
+
+    def write(self, decision: Decision, stamp: Stamp, origin: Origin, command: str) -> None:
+        """Store what a turn decided."""
+        self.view.apply(decision, self.boottime_ms)
+        self.next_number += decision.numbers_used
+
+    def put(self, *records: Record) -> None:
+        """Make records as if earlier turns had; their numbers are taken."""
+        top = max((number for record in records if (number := getattr(record, "number", None)) is not None), default=0)
+        decision = Decision(puts=records, numbers_used=max(0, top + 1 - self.next_number))
+        self.write(decision, self.stamp(), KERNEL, "test.turn")
 
     # --- who speaks
 

@@ -8,6 +8,7 @@ from contextlib import suppress
 import pytest
 import trio
 
+from lineup_sdk.channel import ChannelClosed
 from lineup_sdk.protocol.messages import JsonObject
 from tests import invariants
 from tests.processes.call_states import finals_of
@@ -48,7 +49,7 @@ async def test_a_call_whose_kernel_is_killed_once_at_every_moment_completes_once
             if agent is not None:
                 agents.append(agent)
                 envelope = envelope or _call_of(agent)
-                with suppress(ChannelEnded):
+                with suppress(ChannelEnded, ChannelClosed):
                     await agent.resend(envelope)
             assert await kernel.wait_exited() == -signal.SIGKILL, (command, moment)
             with opened_copy(kernel.home) as db:
@@ -73,7 +74,7 @@ async def _agent_of(kernel: KernelUnderTest, nursery: trio.Nursery) -> Agent | N
     """An Agent at the door, if the kernel lives until then."""
     if (await kernel.first_view(nursery)).is_closed:
         return None
-    with suppress(ChannelEnded, OSError):
+    with suppress(ChannelEnded, ChannelClosed, OSError):
         agent = await kernel.agent(nursery)
         return agent if agent.of_type("welcome") else None
     return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 
@@ -108,7 +109,9 @@ async def test_zygote_deaths_restart_all_count_for_no_instance_and_end_the_kerne
 
 @pytest.mark.clause("16")
 @pytest.mark.invariant("47")
-async def test_an_app_that_never_returns_to_its_loop_stops_nobody_and_can_be_cancelled(warm: KernelUnderTest, nursery: trio.Nursery) -> None:
+async def test_an_app_that_never_returns_to_its_loop_stops_nobody_and_can_be_cancelled(
+    warm: KernelUnderTest, nursery: trio.Nursery
+) -> None:
     person = await warm.join(nursery)
     agent = await warm.agent(nursery)
     await agent.result(await agent.invoke("fixture.echo", {"text": "started"}))
@@ -124,9 +127,11 @@ async def test_an_app_that_never_returns_to_its_loop_stops_nobody_and_can_be_can
 
 @pytest.mark.clause("16")
 async def test_a_stopped_worker_is_found_and_its_call_is_given_to_the_next(warm: KernelUnderTest, nursery: trio.Nursery) -> None:
-    """The watchdog: neither an answer nor CPU time for 5 s."""
+    """The watchdog: neither an answer nor CPU time for 5 s; answers given before they were asked for are none."""
     person = await warm.join(nursery)
     agent = await warm.agent(nursery)
+    forged = [{"type": "pong", "n": 2**52, "quiet": True}]
+    await agent.result(await agent.invoke("witness.send", {"json": json.dumps(forged)}))
     call_id = await hold(agent, person, "witness")
     os.kill(await pid_of(person, "witness"), signal.SIGSTOP)
     await person.instance("witness", "starting")

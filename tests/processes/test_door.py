@@ -14,7 +14,7 @@ from tests.processes.peers import Agent, new_name
 @pytest.mark.clause("11.4")
 async def test_a_second_agent_is_told_that_the_door_is_busy(warm: KernelUnderTest, nursery: trio.Nursery) -> None:
     first = await warm.agent(nursery)
-    second = await warm.agent(nursery)
+    second = await warm.knock(nursery)
     await second.wait_closed()
     assert second.goodbye == "door_busy"
     assert (await first.send("message.text", {"text": "still here"}))["accepted"]
@@ -41,7 +41,7 @@ async def test_the_demo_agent_gives_way_to_a_real_one_and_its_rows_stay_its_own(
 @pytest.mark.clause("11.4")
 async def test_a_demo_agent_does_not_push_a_real_one_out(warm: KernelUnderTest, nursery: trio.Nursery) -> None:
     agent = await warm.agent(nursery)
-    demo = await warm.agent(nursery, demo=True)
+    demo = await warm.knock(nursery, demo=True)
     await demo.wait_closed()
     assert demo.goodbye == "door_busy"
     assert (await agent.send("message.text", {"text": "still here"}))["accepted"]

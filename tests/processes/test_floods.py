@@ -14,7 +14,7 @@ from tests.processes.kernel_under_test import KernelUnderTest, opened_copy
 from tests.processes.peers import Agent, Person
 
 MIB = 1024 * 1024
-FLOOD = 18_000  # frames: nine seconds' worth
+FLOOD = 14_000  # frames: seven seconds' worth
 
 
 def burst(frame: dict[str, Any], count: int, *, has_id: bool = True) -> dict[str, str]:
@@ -57,7 +57,7 @@ async def test_a_worker_that_asks_and_does_not_read_is_cut_at_the_bound_of_its_q
     agent = await warm.agent(nursery)
     resident = psutil.Process(warm.pid).memory_info().rss
     call_id = await agent.invoke("deaf.deaf", {"json": "400"})
-    await person.until(lambda: person.calls[call_id]["attempts"] >= 1)
+    await person.until(lambda: person.calls.get(call_id, {}).get("attempts"))
     assert psutil.Process(warm.pid).memory_info().rss - resident < 64 * MIB
     await require_others_at_work(agent)
     await person.ask(CallCancel(call_id=call_id))

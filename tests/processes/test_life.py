@@ -25,9 +25,7 @@ IDLE_SECONDS = 1.0
 
 
 @pytest.mark.clause("2.9")
-async def test_a_kernel_outlives_its_launcher_and_ends_when_the_last_view_and_agent_are_gone(
-    start: Starter, nursery: trio.Nursery
-) -> None:
+async def test_a_kernel_outlives_its_launcher_and_ends_when_the_last_view_and_agent_are_gone(start: Starter, nursery: trio.Nursery) -> None:
     kernel = start(idle_seconds=IDLE_SECONDS)
     launcher = await kernel.first_view(nursery)
     agent = await kernel.agent(nursery)

@@ -6,10 +6,10 @@ import json
 from pathlib import Path
 from typing import Any
 
-import lineup_sdk.protocol
 import pytest
 import trio
 
+import lineup_sdk.protocol
 from kernel.protocol.host import HostHello, InstancesList, KernelStatus, LogsRead
 from lineup_sdk.protocol.framing import encode_frame
 from lineup_sdk.protocol.limits import MAX_FRAME_BYTES, WIRE_VERSION

@@ -105,7 +105,9 @@ async def test_a_stale_revision_is_told_the_difference_and_mended_in_one_step(wa
 
 
 @pytest.mark.clause("6.4")
-async def test_a_used_call_id_with_other_content_is_a_conflict_and_the_first_call_stays(warm: KernelUnderTest, nursery: trio.Nursery) -> None:
+async def test_a_used_call_id_with_other_content_is_a_conflict_and_the_first_call_stays(
+    warm: KernelUnderTest, nursery: trio.Nursery
+) -> None:
     agent = await warm.agent(nursery)
     person = await warm.join(nursery)
     call_id = await agent.invoke("fixture.echo", {"text": "first"})
@@ -153,5 +155,3 @@ async def test_a_caller_that_acknowledges_nothing_does_not_hold_up_another(warm:
     await silent.wait_closed()
     person = await warm.join(nursery)
     await person.until(lambda: all(person.calls[one]["status"] == "completed" for one in calls if one in person.calls))
-
-

@@ -56,6 +56,28 @@ async def test_frames_queued_together_leave_in_one_write() -> None:
     channel.close()
 
 
+async def test_a_queued_frame_waits_for_the_flush_and_what_that_cannot_write_is_written_later(pair: tuple[Channel, socket.socket]) -> None:
+    channel, theirs = pair
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(channel.run_flusher)
+        await trio.testing.wait_all_tasks_blocked()
+        channel.queue({"n": 1})
+        await trio.testing.wait_all_tasks_blocked()
+        with pytest.raises(BlockingIOError):
+            theirs.recv(65536)
+        channel.flush()
+        assert theirs.recv(65536) == frame(1)
+        big = {"blob": bytes(60 * 1024)}
+        while not channel.queued_bytes:
+            channel.queue(big)
+            channel.flush()
+        with trio.fail_after(30):
+            while channel.queued_bytes:
+                await trio.lowlevel.wait_readable(theirs)
+                theirs.recv(1 << 20)
+        nursery.cancel_scope.cancel()
+
+
 async def test_all_whole_frames_of_one_read_come_back_together(pair: tuple[Channel, socket.socket]) -> None:
     channel, theirs = pair
     theirs.send(frame(1) + frame(2) + frame(3)[:-1])

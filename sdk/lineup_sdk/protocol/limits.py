@@ -17,5 +17,6 @@ WINDOW_BYTES = 1024 * 1024  # of an artifact that one request brings
 MAX_PATCH_BYTES = MAX_BODY_BYTES  # of one change of a surface, as CBOR
 MAX_SURFACE_BYTES = 4 * 1024 * 1024  # of a surface's state, as CBOR
 MAX_ARTIFACT_BYTES = 16 * 1024 * 1024
+MAX_TEXT_LENGTH = 16_384  # code points of one message of the person
 MAX_LOG_TEXT_BYTES = 8 * 1024  # of one log.write
 PROGRESS_PER_SECOND = 4

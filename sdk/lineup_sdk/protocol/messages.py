@@ -242,10 +242,7 @@ class Pong(Message):
 
 
 # Types of later parts of the SDK: they exist, so asking for one without its grant is `capability_denied`, not a wire error.
-UNGRANTED_TYPES = frozenset(
-    {
-    }
-)  # fmt: skip
+UNGRANTED_TYPES: frozenset[str] = frozenset()
 
 
 # =============================================================================================

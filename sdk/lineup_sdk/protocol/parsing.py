@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import MISSING, fields
 from typing import Any
 
+from lineup_sdk.protocol.capability_messages import CapabilityRequest
 from lineup_sdk.protocol.framing import ProtocolViolation
 from lineup_sdk.protocol.limits import MAX_INTEGER
 from lineup_sdk.protocol.messages import (
@@ -27,6 +28,7 @@ from lineup_sdk.protocol.messages import (
     StateLoad,
     ToolsGet,
 )
+from lineup_sdk.protocol.surface_messages import ArtifactGet, ArtifactPut, SurfaceOpen, SurfaceRead, SurfaceUpdate
 from lineup_sdk.protocol.system_messages import ConversationSendText, TimelinePlace
 
 _Check = Callable[[Any], bool]
@@ -55,13 +57,20 @@ _FIELDS = {c: _fields_of(c) for c in (*FROM_WORKER.values(), *TO_WORKER.values()
 
 # What the value of a reply holds, for the requests that are answered by a value and not by a receipt.
 REPLY_VALUES: dict[type[Message], dict[str, _Check]] = {
+    CapabilityRequest: {"request_id": _is(str), "status": _is(str)},
+    ArtifactGet: {"media_type": _is(str), "of": _is(str), "sha256": _is(str), "size": _is(int)},
+    ArtifactPut: {"artifact_id": _is(str)},
     InboxAcknowledge: {"acknowledged": _is(bool)},
     InboxList: {"messages": _is(list), "more": _is(bool)},
     ConversationSendText: {"message_id": _is(str)},
     StateLoad: {"state": _is(dict, type(None))},
     TimelinePlace: {"placed": _is(bool)},
+    SurfaceOpen: {"version": _is(int)},
+    SurfaceRead: {"of": _is(str), "size": _is(int), "version": _is(int)},
+    SurfaceUpdate: {"version": _is(int)},
     ToolsGet: {"attempts": _is(int), "call_id": _is(str), "input": _is(dict), "status": _is(str), "tool_id": _is(str)},
 }
+CONTENT_FOLLOWS = frozenset({ArtifactGet, SurfaceRead})  # their value names the chunks that come after it
 INBOX_ROW: dict[str, _Check] = {"body": _is(dict), "delivery_count": _is(int), "message_id": _is(str), "topic": _is(str)}
 
 

@@ -60,7 +60,8 @@ class TimelineSubscribe(Message):
 class TimelineChanged(Message):
     """Entries as they are now, newest state only, a few times a second at most; not kept for a later life.
 
-    changes = [{kind, value}]. kind message: {number, message_id, direction: in | out, author, type, text, state, folded, created_at, code?}.
+    changes = [{kind, value}]. kind message: {number, message_id, direction: in | out, author, type, text, state, folded, created_at, code?,
+    task? {task_id, title, state, progress?}}.
     kind call, once it ended: {number, call_id, tool_id, title, status, error_code?, updated_at}.
     """
 

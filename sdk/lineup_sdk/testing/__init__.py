@@ -13,12 +13,13 @@ from __future__ import annotations
 from lineup_sdk.testing.kernel import FakeKernel, ManifestMismatch
 from lineup_sdk.testing.life import AppEnded
 from lineup_sdk.testing.loading import app_file
-from lineup_sdk.testing.records import CallNotCompleted, FakeCall, FakeMessage, Outcome
+from lineup_sdk.testing.records import CallNotCompleted, FakeCall, FakeCapabilityRequest, FakeMessage, Outcome
 
 __all__ = [
     "AppEnded",
     "CallNotCompleted",
     "FakeCall",
+    "FakeCapabilityRequest",
     "FakeKernel",
     "FakeMessage",
     "ManifestMismatch",

@@ -18,6 +18,7 @@ from typing import Self
 import trio
 
 from lineup_sdk.app import MiniApp
+from lineup_sdk.protocol.capability_messages import CAPABILITY_RESULT
 from lineup_sdk.protocol.codes import Code
 from lineup_sdk.protocol.messages import (
     ContextChanged,
@@ -29,9 +30,12 @@ from lineup_sdk.protocol.messages import (
     ToolEnded,
     to_frame,
 )
+from lineup_sdk.protocol.surface_messages import SurfaceChanged
+from lineup_sdk.protocol.system_messages import TimelineChanged
 from lineup_sdk.testing.life import Life
-from lineup_sdk.testing.records import WAIT_SECONDS, Changes, FakeCall, FakeMessage, Outcome
+from lineup_sdk.testing.records import WAIT_SECONDS, Changes, FakeCall, FakeCapabilityRequest, FakeMessage, Outcome
 from lineup_sdk.testing.rules import Desk, IsValid
+from lineup_sdk.testing.surfaces import FakeArtifact, FakeSurface
 
 _CONTEXT = {
     "app_scope": "app-under-test",
@@ -69,6 +73,7 @@ class FakeKernel:
         self._tools = {} if manifest is None else {t["id"]: t for t in manifest["tools"]}
         output_schemas = {tool_id: t["output_schema"] for tool_id, t in self._tools.items()}
         self._desk = Desk(changes=Changes(), saved_state=saved_state, is_valid=is_valid, output_schemas=output_schemas)
+        self._desk.requested_capabilities = None if manifest is None else frozenset(manifest["requested_capabilities"])
         named = {} if manifest is None else {"app_scope": manifest["app_scope"], "app_version": manifest["version"]}
         self._context: JsonObject = {**_CONTEXT, **named, **(context or {})}
         self._life: Life | None = None
@@ -129,6 +134,11 @@ class FakeKernel:
         return self._desk.refusals
 
     @property
+    def capability_requests(self) -> list[FakeCapabilityRequest]:
+        """What the app asked the host to do, oldest first."""
+        return self._desk.capability_requests
+
+    @property
     def open_calls(self) -> list[FakeCall]:
         """Calls without an outcome, oldest first."""
         return self._desk.open_calls()
@@ -136,6 +146,16 @@ class FakeKernel:
     async def wait_until(self, is_true: Callable[[], bool]) -> None:
         """Wait until something became true; looked at after every message of the app. Raises: AppEnded, trio.TooSlowError."""
         await self._desk.changes.wait_until(is_true)
+
+    @property
+    def sent_texts(self) -> list[str]:
+        """What the system App sent for the person, oldest first."""
+        return self._desk.sent_texts
+
+    @property
+    def folded(self) -> dict[int, bool]:
+        """By number, how the system App placed entries of the timeline."""
+        return self._desk.folded
 
     # --- calls and messages
 
@@ -159,11 +179,26 @@ class FakeKernel:
         """Put a message into the inbox; it is delivered at once if the app listens. Raises: ManifestMismatch."""
         if self._manifest is not None and {"topic": topic} not in self._manifest["subscriptions"]:
             raise ManifestMismatch(f"the Manifest does not subscribe to {topic}")
+        return self._store_message(topic, body)
+
+    async def answer_capability(self, request: FakeCapabilityRequest, status: str = "done", **more: str) -> FakeMessage:
+        """Say how a request ended. status: done | failed | denied | cancelled | revoked | unknown; more: code, reason. Source: SPEC 10."""
+        body = {"request_id": request.request_id, "capability": request.capability, "status": status, **more}
+        return self._store_message(CAPABILITY_RESULT, body)
+
+    def _store_message(self, topic: str, body: JsonObject) -> FakeMessage:
+        return self._store(topic, body)
+
+    def _store(self, topic: str, body: JsonObject) -> FakeMessage:
         message_id = f"msg_fake_{self._next_number():06}"
         message = FakeMessage(message_id=message_id, topic=topic, body=body, changes=self._desk.changes)
         self._desk.messages[message_id] = message
         self._deliver()
         return message
+
+    async def tell_timeline(self, *changes: JsonObject) -> None:
+        """Tell the system App of changed entries, {kind, value}. Source: SPEC 9.3."""
+        self.send(TimelineChanged(changes=list(changes)))
 
     async def cancel(self, call: FakeCall, *, grace_ms: int = 2000) -> None:
         """Ask to cancel a call, as the Agent or the person does. Source: SPEC 6.7."""
@@ -174,6 +209,32 @@ class FakeKernel:
         """Give a call its outcome without the app: expired, cancelled or failed (the app was disabled)."""
         call.end(Outcome(status=status, code=Code.APP_DISABLED if status == "failed" else Code(status)))
         self.send(ToolEnded(call_id=call.call_id, status=status))
+
+    # --- the surface and the artifacts
+
+    @property
+    def surface(self) -> FakeSurface:
+        """The app's surface: state, version, is_open."""
+        return self._desk.surface
+
+    @property
+    def artifacts(self) -> dict[str, FakeArtifact]:
+        """What the app put, by artifact_id."""
+        return self._desk.artifacts.kept
+
+    async def patch_surface(self, patch: JsonObject) -> int:
+        """Change the surface as the person does; the app is told once until it looks. Raises: Refused. Source: SPEC 9.1."""
+        surface = self._desk.surface
+        version = surface.update(surface.version, patch)
+        if not surface.is_told and self._life is not None:
+            surface.is_told = True
+            self.send(SurfaceChanged(version=version))
+        return version
+
+    async def surface_event(self, name: str, body: JsonObject) -> FakeMessage:
+        """Act in the surface as the person does, such as submit. Raises: Refused(surface_unavailable)."""
+        self._desk.surface.require_open()
+        return self._store("surface.event", {"name": name, "body": body})
 
     # --- the instance
 
@@ -243,6 +304,8 @@ class FakeKernel:
     async def _begin(self, app: MiniApp) -> None:
         self._require_agreement(app)
         desk = self._desk
+        desk.surface.is_told = False
+        desk.artifacts.forget_arriving()
         desk.is_started = desk.is_subscribed_to_inbox = desk.is_subscribed_to_tools = False
         desk.changes.trouble = None
         self._context["state"] = "starting"
@@ -270,6 +333,7 @@ class FakeKernel:
         if app.tool_ids != self._tools.keys():
             raise ManifestMismatch(f"handlers {sorted(app.tool_ids)}, Manifest {sorted(self._tools)}")
         topics = {s["topic"] for s in self._manifest["subscriptions"]}
+        topics.add(CAPABILITY_RESULT)  # the kernel's own: nothing to subscribe to
         if not app.topics <= topics:
             raise ManifestMismatch(f"the Manifest does not subscribe to {sorted(app.topics - topics)}")
 

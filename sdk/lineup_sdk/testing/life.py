@@ -24,6 +24,7 @@ from lineup_sdk.protocol.messages import (
     FROM_WORKER,
     IDENTITY_KEYS,
     UNGRANTED_TYPES,
+    Chunk,
     Hello,
     InboxDelivered,
     JsonObject,
@@ -33,9 +34,11 @@ from lineup_sdk.protocol.messages import (
     Welcome,
     to_frame,
 )
-from lineup_sdk.protocol.parsing import REPLY_VALUES, parse_frame
+from lineup_sdk.protocol.parsing import CONTENT_FOLLOWS, REPLY_VALUES, parse_frame
+from lineup_sdk.protocol.surface_messages import ArtifactPut
 from lineup_sdk.testing.records import FakeMessage
-from lineup_sdk.testing.rules import Desk
+from lineup_sdk.testing.rules import Desk, content_of
+from lineup_sdk.testing.surfaces import chunks_of
 
 
 class AppEnded(AssertionError):
@@ -131,6 +134,10 @@ class Life:
                 self.pongs.add(message.n)
             case Hello():  # was said before serve
                 raise ProtocolViolation("out_of_place")
+            case Chunk():
+                self._take_chunk(message)
+            case ArtifactPut() if parsed_id is not None:
+                self._begin_artifact(message, parsed_id)
             case _ if parsed_id is None:
                 self._desk.answer(message)
             case _:
@@ -143,11 +150,37 @@ class Life:
         except Refused as refused:
             self._send_receipt(request_id, refused)
             return
-        if type(message) in REPLY_VALUES:
+        if type(message) in CONTENT_FOLLOWS:
+            self._send_content(message, request_id, value or {})
+        elif type(message) in REPLY_VALUES:
             self._channel.send(to_frame(Reply(id=request_id, value=value)))
         else:
             self._send_receipt(request_id, None)
         self.deliver_waiting()
+
+    def _send_content(self, message: Message, request_id: int, value: JsonObject) -> None:
+        of = f"{message.TYPE}:{request_id}"
+        self._channel.send(to_frame(Reply(id=request_id, value={**value, "of": of})))
+        for chunk in chunks_of(of, content_of(self._desk, message)):
+            self._channel.send(to_frame(chunk))
+
+    def _begin_artifact(self, message: ArtifactPut, request_id: int) -> None:
+        try:
+            self._desk.check(message, lambda: self._desk.artifacts.begin(message, request_id))
+        except Refused as refused:
+            self._send_receipt(request_id, refused)
+
+    def _take_chunk(self, chunk: Chunk) -> None:
+        whole = self._desk.artifacts.take(chunk)
+        if whole is None:
+            return
+        request_id = int(chunk.of.rpartition(":")[2])
+        try:
+            value = self._desk.check(whole[0], lambda: self._desk.artifacts.keep(*whole))
+        except Refused as refused:
+            self._send_receipt(request_id, refused)
+            return
+        self._channel.send(to_frame(Reply(id=request_id, value=value)))
 
     def _send_receipt(self, request_id: int, refused: Refused | None) -> None:
         receipt: JsonObject = {"accepted": refused is None, "at": datetime.now(UTC).isoformat()}

@@ -120,6 +120,17 @@ class FakeCall:
         return outcome.result
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FakeCapabilityRequest:
+    """What the app asked the host to do; `FakeKernel.answer_capability` says how it ended."""
+
+    request_id: str
+    capability: str
+    reason: str
+    arguments: JsonObject
+    parent_call_id: str | None = None
+
+
 @dataclass(slots=True, eq=False, kw_only=True)
 class FakeMessage:
     """One inbox row."""

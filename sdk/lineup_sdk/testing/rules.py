@@ -9,13 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from hashlib import sha256
 
 import cbor2
 import trio
 
 from lineup_sdk.errors import Refused
+from lineup_sdk.protocol.capability_messages import CapabilityRequest
 from lineup_sdk.protocol.codes import Code
-from lineup_sdk.protocol.limits import MAX_BODY_BYTES, MAX_STATE_BYTES, PROGRESS_PER_SECOND
+from lineup_sdk.protocol.limits import MAX_BODY_BYTES, MAX_STATE_BYTES, MAX_TEXT_LENGTH, PROGRESS_PER_SECOND
 from lineup_sdk.protocol.messages import (
     InboxAcknowledge,
     InboxList,
@@ -38,9 +40,14 @@ from lineup_sdk.protocol.messages import (
     ToolsGet,
     ToolsSubscribe,
 )
-from lineup_sdk.testing.records import Changes, FakeCall, FakeMessage, Outcome
+from lineup_sdk.protocol.surface_messages import ArtifactGet, SurfaceClose, SurfaceOpen, SurfaceRead, SurfaceUpdate
+from lineup_sdk.protocol.system_messages import ConversationSendText, LifecycleRequestMode, TimelinePlace, TimelineSubscribe
+from lineup_sdk.testing.records import Changes, FakeCall, FakeCapabilityRequest, FakeMessage, Outcome
+from lineup_sdk.testing.surfaces import FakeArtifacts, FakeSurface
 
 LIST_PAGE = 100
+CAPABILITIES = frozenset({"artifact.save", "clipboard.write", "notification.show"})  # that some host can carry out
+MAX_CAPABILITY_REASON = 300  # code points
 IsValid = Callable[[JsonObject, JsonObject], bool]  # (schema, value)
 
 
@@ -59,9 +66,17 @@ class Desk:
     lifecycle_requests: list[Message] = field(default_factory=list)
     refusals: list[tuple[str, str]] = field(default_factory=list)  # (message type, code)
     log: list[tuple[str, str]] = field(default_factory=list)  # (stream, text)
+    requested_capabilities: frozenset[str] | None = None  # of the Manifest; None: no Manifest was given
+    capability_requests: list[FakeCapabilityRequest] = field(default_factory=list)
     is_subscribed_to_tools: bool = False
     is_subscribed_to_inbox: bool = False
     is_started: bool = False
+    surface: FakeSurface = field(default_factory=FakeSurface)
+    artifacts: FakeArtifacts = field(default_factory=FakeArtifacts)
+    # of the system App
+    is_subscribed_to_timeline: bool = False
+    sent_texts: list[str] = field(default_factory=list)
+    folded: dict[int, bool] = field(default_factory=dict)  # by number of the entry, as it was placed last
 
     def open_calls(self) -> list[FakeCall]:
         """Calls without an outcome, oldest first."""
@@ -69,10 +84,14 @@ class Desk:
 
     def answer(self, message: Message) -> JsonObject | None:
         """Do what a request asks; return its value, or None for an accepted receipt. Raises: Refused."""
+        return self.check(message, lambda: ANSWERS[type(message)](self, message))
+
+    def check(self, message: Message, act: Callable[[], JsonObject | None]) -> JsonObject | None:
+        """Do it unless the store is full, and note a refusal. Raises: Refused."""
         try:
             if self.is_store_full and message.EXPECTS_REPLY:
                 raise Refused(Code.STORE_FULL)
-            return ANSWERS[type(message)](self, message)
+            return act()
         except Refused as refused:
             self.refusals.append((message.TYPE, str(refused.code)))
             raise
@@ -98,6 +117,26 @@ def _running_call(desk: Desk, call_id: str) -> FakeCall:
 def _refuse(call: FakeCall, code: Code, pointer: str, expected: str) -> Refused:
     call.refusals.append(code)
     return Refused(code, {"pointer": pointer, "expected": expected})
+
+
+def _request_capability(desk: Desk, message: CapabilityRequest) -> JsonObject:
+    if desk.requested_capabilities is not None and message.capability not in desk.requested_capabilities:
+        raise Refused(Code.CAPABILITY_DENIED, {"pointer": "/capability", "expected": "one of the Manifest's requested_capabilities"})
+    if message.capability not in CAPABILITIES:
+        raise Refused(Code.CAPABILITY_UNSUPPORTED, {"pointer": "/capability"})
+    if not message.reason.strip() or len(message.reason) > MAX_CAPABILITY_REASON:
+        raise Refused(Code.LIMIT_EXCEEDED, {"pointer": "/reason", "expected": f"1 to {MAX_CAPABILITY_REASON} characters"})
+    if message.parent_call_id is not None:
+        _open_call(desk, message.parent_call_id)
+    request = FakeCapabilityRequest(
+        request_id=f"cap_fake_{len(desk.capability_requests) + 1}",
+        capability=message.capability,
+        reason=message.reason,
+        arguments=message.arguments,
+        parent_call_id=message.parent_call_id,
+    )
+    desk.capability_requests.append(request)
+    return {"request_id": request.request_id, "status": "asked"}
 
 
 def _accept(desk: Desk, message: ToolAccept) -> None:
@@ -190,6 +229,37 @@ def _request_close(desk: Desk, message: LifecycleRequestClose) -> None:
     desk.lifecycle_requests.append(message)
 
 
+def _open_surface(desk: Desk, _: SurfaceOpen) -> JsonObject:
+    desk.surface.is_open, desk.surface.is_told = True, False
+    return {"version": desk.surface.version}
+
+
+def _update_surface(desk: Desk, message: SurfaceUpdate) -> JsonObject:
+    desk.surface.is_told = False
+    return {"version": desk.surface.update(message.base_version, message.patch)}
+
+
+def _read_surface(desk: Desk, _: SurfaceRead) -> JsonObject:
+    desk.surface.require_open()
+    desk.surface.is_told = False
+    return {"version": desk.surface.version, "size": len(cbor2.dumps(desk.surface.state))}
+
+
+def _close_surface(desk: Desk, _: SurfaceClose) -> None:
+    desk.surface.require_open()
+    desk.surface.is_open = False
+
+
+def _get_artifact(desk: Desk, message: ArtifactGet) -> JsonObject:
+    artifact = desk.artifacts.require(message.artifact_id)
+    return {"media_type": artifact.media_type, "sha256": sha256(artifact.data).hexdigest(), "size": len(artifact.data)}
+
+
+def content_of(desk: Desk, message: Message) -> bytes:
+    """What follows the value of a request in chunks."""
+    return desk.artifacts.window(message) if isinstance(message, ArtifactGet) else cbor2.dumps(desk.surface.state)
+
+
 def _started(desk: Desk, _: LifecycleStarted) -> None:
     desk.is_started = True
 
@@ -202,11 +272,34 @@ def _subscribe_inbox(desk: Desk, _: InboxSubscribe) -> None:
     desk.is_subscribed_to_inbox = True
 
 
+def _send_text(desk: Desk, message: ConversationSendText) -> JsonObject:
+    if not 0 < len(message.text) <= MAX_TEXT_LENGTH:
+        raise Refused(Code.LIMIT_EXCEEDED, {"pointer": "/text", "expected": f"1 to {MAX_TEXT_LENGTH} code points"})
+    desk.sent_texts.append(message.text)
+    return {"message_id": f"msg_fake_text_{len(desk.sent_texts)}"}
+
+
+def _place(desk: Desk, message: TimelinePlace) -> JsonObject:
+    desk.folded[message.number] = message.folded
+    return {"placed": True}
+
+
+def _subscribe_timeline(desk: Desk, _: TimelineSubscribe) -> None:
+    desk.is_subscribed_to_timeline = True
+
+
+def _request_mode(desk: Desk, message: LifecycleRequestMode) -> None:
+    if message.mode != "im":
+        raise Refused(Code.MODE_UNAVAILABLE, {"pointer": "/mode", "expected": "im"})
+
+
 def _log(desk: Desk, message: LogWrite) -> None:
     desk.log.append((message.stream, message.text))
 
 
 ANSWERS: dict[type[Message], Callable[..., JsonObject | None]] = {
+    ArtifactGet: _get_artifact,
+    CapabilityRequest: _request_capability,
     InboxAcknowledge: _acknowledge,
     InboxList: _list,
     InboxSubscribe: _subscribe_inbox,
@@ -215,8 +308,16 @@ ANSWERS: dict[type[Message], Callable[..., JsonObject | None]] = {
     LifecycleRequestForeground: _request_foreground,
     LifecycleStarted: _started,
     LogWrite: _log,
+    ConversationSendText: _send_text,
+    LifecycleRequestMode: _request_mode,
+    TimelinePlace: _place,
+    TimelineSubscribe: _subscribe_timeline,
     StateLoad: _load,
     StateSave: _save,
+    SurfaceClose: _close_surface,
+    SurfaceOpen: _open_surface,
+    SurfaceRead: _read_surface,
+    SurfaceUpdate: _update_surface,
     ToolAccept: _accept,
     ToolCancel: _cancel,
     ToolCancelSeen: _cancel_seen,

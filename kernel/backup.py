@@ -1,0 +1,166 @@
+"""Backup of a running kernel and restore of one that does not run (SPEC 4.6, 12).
+
+A backup is a folder: kernel.db, audit.head, artifacts/, backup.json {format, epoch, made_at, head}. Rules:
+1. The database is copied by SQLite itself, in steps between turns, through the checksum VFS: a whole state of one instant.
+2. A backup gets its name when all of it is synced; a half-made one never has it.
+3. Restore works on a home whose lock it holds, proves the backup's audit chain first, keeps what it replaces beside it, and leaves a
+   mark: the next start makes a new epoch, so that no id is ever given twice.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import apsw
+import trio
+
+from kernel import audit
+from kernel.database import CHECKSUM_VFS, load_checksums
+from kernel.home import Home
+from kernel.store import Store
+from kernel.store_start import mark_restore
+from lineup_sdk.protocol.codes import Code
+from lineup_sdk.protocol.messages import JsonObject
+
+FORMAT = 1
+STEP_PAGES = 64
+_FACTS = "SELECT kernel.epoch, audit.seq, audit.hash FROM kernel, audit ORDER BY audit.seq DESC LIMIT 1"
+_REPLACED = ("kernel.db", "kernel.db-wal", "audit.head", "artifacts")
+
+
+class BackupFailed(Exception):
+    """It could not be made or restored. code and hint say why; nothing of the home was changed."""
+
+    def __init__(self, code: Code, hint: str) -> None:
+        super().__init__(code)
+        self.code = code
+        self.hint = hint
+
+
+async def make(store: Store, artifacts: Path, target: Path) -> JsonObject:
+    """Write a backup of the open store into a new folder, while turns go on. Returns what backup.json says.
+
+    Raises: BackupFailed (the target is there, or cannot be written), StorageFailed of the source.
+    """
+    partial = target.with_name(target.name + ".partial")
+    try:
+        await trio.to_thread.run_sync(_begin, target, partial)
+        facts = await _copy_database(store, partial / "kernel.db")
+        await trio.to_thread.run_sync(_finish, artifacts, partial, target, json.dumps(facts))
+    except OSError as error:
+        await trio.to_thread.run_sync(shutil.rmtree, partial, True)
+        raise BackupFailed(Code.UNKNOWN, "the target cannot be written; look at its disk and rights") from error
+    return facts
+
+
+def _begin(target: Path, partial: Path) -> None:
+    if target.exists() or not target.parent.is_dir():
+        raise BackupFailed(Code.UNKNOWN, "name a folder that is not there yet, in one that is")
+    shutil.rmtree(partial, ignore_errors=True)
+    partial.mkdir(mode=0o700)
+
+
+def _finish(artifacts: Path, partial: Path, target: Path, facts: str) -> None:
+    _copy_artifacts(artifacts, partial)
+    (partial / "backup.json").write_text(facts)
+    _sync_tree(partial)
+    partial.rename(target)
+    _sync(target.parent)
+
+
+async def _copy_database(store: Store, path: Path) -> JsonObject:
+    load_checksums()
+    copy = apsw.Connection(str(path), vfs=CHECKSUM_VFS)
+    try:
+        for _ in store.backup_steps(copy, STEP_PAGES):
+            await trio.lowlevel.checkpoint()  # turns go on between two steps
+        facts: Any = copy.execute(_FACTS).fetchall()[0]
+    except apsw.Error as error:
+        raise BackupFailed(Code.UNKNOWN, "the copy of the database failed; look at the target's disk") from error
+    finally:
+        copy.close()
+    made_at = datetime.now(UTC).isoformat(timespec="seconds")
+    epoch, seq, digest = facts
+    head_file = audit.HeadFile(path.parent)
+    head_file.write(audit.Head(seq, digest))
+    head_file.close()
+    return {"format": FORMAT, "epoch": epoch, "made_at": made_at, "head": {"seq": seq, "hash": digest.hex()}}
+
+
+def _copy_artifacts(artifacts: Path, partial: Path) -> None:
+    """Bytes are never changed once they have their name, so a copy of more than the database knows does no harm."""
+    (partial / "artifacts").mkdir(mode=0o700)
+    for file in artifacts.iterdir() if artifacts.is_dir() else ():
+        if file.is_file() and not file.is_symlink():
+            shutil.copyfile(file, partial / "artifacts" / file.name)
+
+
+def restore(home_folder: Path, source: Path) -> JsonObject:
+    """Put a backup in the place of a home's state; what was there is kept in `replaced-<time>`. Returns {epoch, head, replaced?}.
+
+    Raises: BackupFailed, StoreRefused (store_locked: a kernel runs).
+    """
+    home = Home(home_folder)
+    facts = _read_backup(source)
+    incoming = home.folder / "restoring"
+    try:
+        shutil.rmtree(incoming, ignore_errors=True)
+        shutil.copytree(source, incoming)
+        _sync_tree(incoming)
+        replaced = _set_aside(home.folder)
+        mark_restore(home.folder)
+        (incoming / "artifacts").rename(home.folder / "artifacts")
+        (incoming / "kernel.db").rename(home.folder / "kernel.db")
+        shutil.rmtree(incoming)
+        _sync(home.folder)
+    except OSError as error:
+        raise BackupFailed(Code.UNKNOWN, "the home cannot be written; look at its disk, then restore again") from error
+    return facts | ({"replaced": replaced.name} if replaced else {})
+
+
+def _read_backup(source: Path) -> JsonObject:
+    try:
+        facts: JsonObject = json.loads((source / "backup.json").read_text())
+        report = audit.verify(source / "kernel.db")
+    except (OSError, ValueError, audit.AuditUnreadable) as error:
+        raise BackupFailed(Code.STORE_CORRUPT, "this is no whole backup: backup.json or kernel.db cannot be read") from error
+    is_same = report.ok and facts.get("head") == report.as_json()["head"]
+    if facts.get("format") != FORMAT or not is_same:
+        raise BackupFailed(Code.STORE_CORRUPT, "the backup does not prove itself: its audit chain or head is not what backup.json says")
+    return facts
+
+
+def _set_aside(folder: Path) -> Path | None:
+    present = [folder / name for name in _REPLACED if (folder / name).exists()]
+    if not present:
+        return None
+    aside = folder / f"replaced-{datetime.now(UTC):%Y%m%dT%H%M%S%f}"
+    aside.mkdir(mode=0o700)
+    for path in present:
+        path.rename(aside / path.name)
+    return aside
+
+
+def _tree(folder: Path) -> Iterator[Path]:
+    yield from (path for path in folder.rglob("*") if path.is_file())
+    yield from (path for path in folder.rglob("*") if path.is_dir())
+    yield folder
+
+
+def _sync_tree(folder: Path) -> None:
+    for path in _tree(folder):
+        _sync(path)
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,49 @@
+"""Backup of a running kernel, and what a restore means for what was open (SPEC 4.6, 12).
+
+Rules:
+1. A restored database is older than the world: a call it holds open may long have ended. It is not run again; it ends as interrupted.
+2. A backup is asked for in one turn and reported in another; both leave an audit row without its place.
+"""
+
+from __future__ import annotations
+
+from kernel.core import calls, machines
+from kernel.core.decision import Decision, Detail, Draft, Origin, Rejected, Stamp, View
+from kernel.core.events import BackupEnded, StateRestored
+from kernel.core.machines import CallEvent
+from kernel.core.runtime import SCOPE as RUNTIME_SCOPE
+from kernel.core.surface_effects import SendToView
+from kernel.core.upkeep_effects import MakeBackup
+from kernel.protocol.host_upkeep import BackupMade, BackupMake
+from lineup_sdk.protocol.codes import Code
+
+
+def make_backup(view: View, origin: Origin, stamp: Stamp, command: BackupMake) -> Decision:
+    """Begin a backup into a new folder of the kernel's machine. Raises: Rejected(limit_exceeded) for a path that is not absolute."""
+    draft = Draft(view, origin, stamp)
+    if not command.path.startswith("/"):
+        raise Rejected(Code.LIMIT_EXCEEDED, Detail(pointer="/path", expected="an absolute path"))
+    draft.audit("backup.begun")
+    draft.effect(MakeBackup(path=command.path, view_id=origin.view_id))
+    return draft.decision()
+
+
+def backup_ended(view: View, origin: Origin, stamp: Stamp, command: BackupEnded) -> Decision:
+    """Tell the asking view how its backup ended."""
+    draft = Draft(view, origin, stamp)
+    draft.audit("backup.made" if command.code is None else "backup.failed", code=command.code)
+    code = command.code.value if command.code is not None else None
+    said = BackupMade(accepted=command.code is None, code=code, hint=command.hint, facts=command.facts)
+    draft.effect(SendToView(view_id=command.view_id, message=said))
+    return draft.decision()
+
+
+def state_restored(view: View, origin: Origin, stamp: Stamp, command: StateRestored) -> Decision:
+    """End what the backup holds open: before anything is brought back."""
+    draft = Draft(view, origin, stamp)
+    held = [call for instance in view.current_instances() for call in view.open_calls(instance.instance_id)]
+    for found in (*view.unrouted_calls(), *held):
+        call = draft.call(found.number) or found
+        if call.status in machines.CALL_OPEN and call.app_scope != RUNTIME_SCOPE:
+            calls.finish(draft, call, CallEvent.FAIL, code=Code.INTERRUPTED, by_worker=True)
+    return draft.decision()

@@ -1,0 +1,144 @@
+"""Interact: the conversation as the person sees it (SPEC 3, 7.2, 9.3, 11.5). It projects; the kernel owns what is projected.
+
+Rules:
+1. Whatever stands in the timeline, a card above all, was durable before this App heard of it and is answered without it. When it is
+   gone, nothing is lost but this projection; the next life begins with the window and its saved state.
+2. What came from the Agent while the conversation was not in front is unread. The number of the newest entry that was read is saved.
+3. Of the cards of one task only the newest is shown whole: the older ones are folded into one line.
+4. What calls did is summed up beside the Agent's next text, in one line. A call costs nothing here until then.
+5. Text that the person writes goes the same way from everywhere: `conversation.send_text` is the kernel's `message.send`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from lineup_sdk import MiniApp
+from lineup_sdk.app import JsonObject, TimelineChange
+
+TEXT = "lineup.v1.message.text"
+TASK = "lineup.v1.task.update"
+MAX_SUMMARIES = 50  # as many as the window has entries
+MAX_TASKS = 200
+MAX_CALLS = 1_000  # remembered until the Agent's next text
+
+app = MiniApp()
+
+
+class Projection:
+    """What this life makes of what it was told."""
+
+    def __init__(self, read: int) -> None:
+        self.read = read  # number of the newest entry that was read
+        self.newest = 0
+        self.unread: set[int] = set()
+        self.tasks: dict[str, int] = {}  # task_id to the number of its newest card
+        self.calls: dict[int, str] = {}  # status of calls that ended since the Agent's last text, by number
+        self.summaries: dict[int, str] = {}  # beside which entry, what calls did before it
+
+    def take_message(self, entry: JsonObject, *, is_front: bool) -> int | None:
+        """Follow an entry; return the number of the one that is to be folded because of it."""
+        number = entry["number"]
+        is_new = number > self.newest
+        self.newest = max(self.newest, number)
+        if is_front:
+            self.read_all()
+        elif is_new and number > self.read and entry["direction"] == "in":
+            self.unread.add(number)
+        if is_new and entry["type"] == TEXT and entry["direction"] == "in":
+            self._sum_up(number)
+        return self._older_card(entry) if entry["type"] == TASK else None
+
+    def take_call(self, call: JsonObject) -> None:
+        """Remember how a call ended, for the next summary."""
+        self.calls[call["number"]] = call["status"]
+        if len(self.calls) > MAX_CALLS:
+            del self.calls[next(iter(self.calls))]
+
+    def read_all(self) -> None:
+        """The person looks at the conversation."""
+        self.read = max(self.read, self.newest)
+        self.unread.clear()
+
+    def _sum_up(self, number: int) -> None:
+        if not self.calls:
+            return
+        self.summaries[number] = summary_of(Counter(self.calls.values()))
+        self.calls.clear()
+        if len(self.summaries) > MAX_SUMMARIES:
+            del self.summaries[min(self.summaries)]
+
+    def _older_card(self, entry: JsonObject) -> int | None:
+        task, number = entry["task"]["task_id"], entry["number"]
+        shown = self.tasks.pop(task, number)
+        self.tasks[task] = max(shown, number)
+        if len(self.tasks) > MAX_TASKS:
+            del self.tasks[next(iter(self.tasks))]
+        return min(shown, number) if shown != number else None
+
+
+def summary_of(outcomes: Counter[str]) -> str:
+    """One line: how many calls, and how they ended."""
+    total = sum(outcomes.values())
+    said = ", ".join(f"{count} {status}" for status, count in sorted(outcomes.items()))
+    return f"{total} call{'s' if total != 1 else ''}: {said}"
+
+
+class Interact:
+    """The projection of this life and what is kept of it."""
+
+    def __init__(self) -> None:
+        self.projection = Projection(0)
+        self._saved: JsonObject = {}
+
+    async def load(self) -> None:
+        """Take up where the last life was."""
+        self._saved = await app.state.load() or {}
+        self.projection = Projection(self._saved.get("read", 0))
+
+    async def take(self, changes: Sequence[TimelineChange]) -> None:
+        """Follow a batch of changes, then keep what came of it."""
+        is_front = app.context.state == "foreground"
+        for change in changes:
+            if change.kind == "call":
+                self.projection.take_call(change.value)
+            elif change.kind == "message":
+                older = self.projection.take_message(change.value, is_front=is_front)
+                if older is not None:
+                    await app.timeline.place(older, folded=True)
+        await self.keep()
+
+    async def keep(self) -> None:
+        """Save what a later life needs, when it is another than before."""
+        state: JsonObject = {
+            "read": self.projection.read,
+            "unread": len(self.projection.unread),
+            "summaries": [{"number": number, "text": text} for number, text in sorted(self.projection.summaries.items())],
+        }
+        if state != self._saved:
+            await app.state.save(state)
+            self._saved = state
+
+
+interact = Interact()
+
+
+@app.on_start
+async def start() -> None:
+    """Begin where the last life ended."""
+    await interact.load()
+
+
+@app.on_timeline
+async def timeline_changed(changes: Sequence[TimelineChange]) -> None:
+    """Project what changed."""
+    await interact.take(changes)
+
+
+@app.on_context_changed
+async def context_changed(context: object) -> None:
+    """In front, everything is read."""
+    if app.context.state == "foreground":
+        interact.projection.read_all()
+        await interact.keep()
