@@ -33,6 +33,10 @@ CALL_SECONDS = 30
 LAUNCH_PAUSE_SECONDS = 0.3
 
 
+class Unexpected(Exception):
+    """The kernel said what this bench cannot go on with."""
+
+
 class Answer:
     """The place one result comes to."""
 
@@ -75,9 +79,9 @@ class Agent:
                 self._take_envelope(frame["envelope"])
             case "receipt":
                 if not frame["accepted"]:
-                    raise SystemExit(f"the kernel refused an envelope: {frame.get('code')}")
+                    raise Unexpected(f"the kernel refused an envelope: {frame.get('code')}")
             case other:
-                raise SystemExit(f"the kernel said {other}: {frame.get('code')}")
+                raise Unexpected(f"the kernel said {other}: {frame.get('code')}")
 
     def _take_envelope(self, envelope: dict[str, Any]) -> None:
         payload = envelope["payload"]
@@ -121,7 +125,7 @@ class Agent:
             await answer.is_here.wait()
         took = time.perf_counter_ns() - began
         if answer.payload.get("result") != {"sum": 3}:
-            raise SystemExit(f"the kernel answered {answer.payload}")
+            raise Unexpected(f"the kernel answered {answer.payload}")
         return took // 1000
 
 
@@ -167,5 +171,5 @@ async def main(path: str, tools: list[str]) -> None:
 if __name__ == "__main__":
     try:
         trio.run(main, sys.argv[1], sys.argv[2:])
-    except* ChannelClosed:
-        sys.exit("the kernel closed the door")
+    except* (ChannelClosed, Unexpected) as group:
+        sys.exit(f"bench.agent: {group.exceptions[0]!r}")

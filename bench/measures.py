@@ -25,11 +25,11 @@ from kernel.protocol.host import KernelStatus
 
 SCOPES = [f"bench-{number}" for number in range(1, 9)]
 PEER_PYTHON = ROOT / ".venv-bench" / "bin" / "python"
-ROUNDS = 10
-STARTS = 5
+ROUNDS = 8
+STARTS = 4
 SEQUENTIAL_CALLS = 60
 CROWD = 32
-CROWD_CALLS = 320
+CROWD_CALLS = 256
 SYNC_BYTES = 32 * 1024  # about what one commit of a call writes
 SYNCS = 20
 

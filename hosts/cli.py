@@ -20,7 +20,7 @@ from typing import Annotated
 
 import typer
 
-from hosts.commands import backup, calls, offline, reading, session, upkeep
+from hosts.commands import backup, calls, offline, permissions, reading, session, upkeep
 from hosts.commands.setting import Setting, as_failure, first_cause
 from hosts.homes import choose_home
 from hosts.output import UNEXPECTED, USAGE, Exit, Failure, print_failure
@@ -46,6 +46,7 @@ app.add_typer(reading.app, name="app")
 app.add_typer(offline.audit, name="audit")
 app.command("doctor")(offline.doctor)
 app.add_typer(upkeep.inbox, name="inbox")
+app.add_typer(permissions.permissions, name="permissions")
 app.command("backup")(backup.backup)
 app.command("restore")(backup.restore)
 app.command("explain")(upkeep.explain)

@@ -9,15 +9,17 @@ Rules:
 from __future__ import annotations
 
 import signal
+from pathlib import Path
 
 import trio
 
 from hosts.console_draw import cursor_place, draw
 from hosts.console_keys import KeyReader
-from hosts.console_state import Action, CancelCall, CloseApp, ConsoleState, RaiseApp, ReadLogs, Say, ask_to_close, notify, press
+from hosts.console_state import Action, CancelCall, CloseApp, ConsoleState, RaiseApp, ReadLogs, Say, ask_to_close, notify, press, show_notification
 from hosts.launch import Launcher
 from hosts.link import LinkLost, Refused
 from hosts.output import Exit
+from hosts.providers import Notification, Providers, notification_line, save_into, terminal_clipboard
 from hosts.terminal import Terminal
 from hosts.view import View
 from kernel.protocol.host import AppClose, CallCancel, FocusRaise, LogsRead, MessageSend
@@ -31,10 +33,15 @@ ESCAPE_SECONDS = 0.05  # how long the rest of an escape sequence may take
 class ConsoleHost:
     """See the head of the file."""
 
-    def __init__(self, launcher: Launcher, terminal: Terminal) -> None:
+    def __init__(self, launcher: Launcher, terminal: Terminal, save_folder: Path) -> None:
         self.state = ConsoleState()
-        self._view = View(launcher, "console")
         self._terminal = terminal
+        able = {
+            "artifact.save": save_into(save_folder),
+            "clipboard.write": terminal_clipboard(terminal.send),
+            "notification.show": notification_line(self._show_notification),
+        }
+        self._view = View(launcher, "console", Providers(able))
         self._dirty = trio.Event()
         self._left = trio.Event()
 
@@ -48,6 +55,10 @@ class ConsoleHost:
                 await self._left.wait()
                 nursery.cancel_scope.cancel()
         return self.state.leaving if self.state.leaving is not None else Exit.OK
+
+    def _show_notification(self, notification: Notification) -> None:
+        show_notification(self.state, notification)
+        self._touch()
 
     def _touch(self) -> None:
         self._dirty.set()
@@ -131,6 +142,6 @@ def _request_of(action: Action) -> Message:
             return LogsRead(instance_id=action.instance_id)
 
 
-async def run_console(launcher: Launcher) -> Exit:
-    """Open the console on this process's terminal and return the exit code of the command."""
-    return await ConsoleHost(launcher, Terminal(0, 1)).run()
+async def run_console(launcher: Launcher, save_folder: Path) -> Exit:
+    """Open the console on this process's terminal and return the exit code of the command. save_folder: where Apps may save files."""
+    return await ConsoleHost(launcher, Terminal(0, 1), save_folder).run()

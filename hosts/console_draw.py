@@ -15,6 +15,7 @@ from rich.text import Text
 
 from hosts.console_state import HELP, ConsoleState
 from hosts.mirror import ENDED_STATUSES
+from hosts.providers import Notification
 from hosts.visible import one_line, visible
 from kernel.protocol.agent import MESSAGE_TEXT
 from lineup_sdk.protocol.messages import JsonObject
@@ -23,6 +24,7 @@ WIDE = 100
 SIDE_CELLS = 44
 MIN_WIDTH, MIN_HEIGHT = 20, 6
 BAR_CELLS = 10
+CHAT = "chat"  # the app of the conversation itself, which is drawn as such
 MAX_INPUT_LINES = 4
 _ENDED_SHOWN = 3
 
@@ -167,7 +169,7 @@ def _main_lines(state: ConsoleState, width: int, room: int) -> list[Text]:
 
 def _side_lines(state: ConsoleState, width: int, room: int) -> list[Text]:
     mirror = state.mirror
-    apps = [_instance_line(state, instance, width) for instance in mirror.live_instances()]
+    apps = [_instance_line(state, instance, width) for instance in mirror.live_instances() if instance["app_scope"] != CHAT]
     open_calls = [line for call in mirror.open_calls() for line in _call_lines(call, width)]
     ended = [_ended_line(call, width) for call in mirror.ended_calls()[:_ENDED_SHOWN]]
     lines = [_title("Apps", width), *(apps or [Text("  none running", style="dim")]), _title("Calls", width)]
@@ -182,9 +184,9 @@ def _title(text: str, width: int) -> Text:
 
 
 def _conversation(state: ConsoleState, width: int) -> list[Text]:
-    lines: list[Text] = []
-    for message in state.mirror.timeline():
-        lines.extend(_message_lines(message, width))
+    entries = [(int(message["number"]), _message_lines(message, width)) for message in state.mirror.timeline()]
+    entries += [(after, _notification_lines(notification, width)) for after, notification in state.notifications]
+    lines = [line for _, entry in sorted(entries, key=lambda entry: entry[0]) for line in entry]
     return lines or [Text("Nothing said yet. Type a line and press Enter.", style="dim")]
 
 
@@ -197,6 +199,11 @@ def _message_lines(message: JsonObject, width: int) -> list[Text]:
         head.append(f"  ({one_line(str(message['type']), 40)})", style="dim")
     body = _wrap(str(message["text"]), width - 2)
     return [head, *(Text("  ").append_text(line) for line in body)]
+
+
+def _notification_lines(notification: Notification, width: int) -> list[Text]:
+    head = Text("Notification ", style="bold blue").append(f"of {notification.app_title} ({notification.app_scope})", style="dim")
+    return [head, *(Text("  ").append_text(line) for line in _wrap(notification.text, width - 2))]
 
 
 def _calls_page(state: ConsoleState, width: int) -> list[Text]:

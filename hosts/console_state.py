@@ -18,6 +18,7 @@ from hosts.console_keys import Key, Named, Typed
 from hosts.console_line import InputLine
 from hosts.mirror import Mirror
 from hosts.output import Exit
+from hosts.providers import Notification
 from hosts.view import Phase
 from lineup_sdk.protocol.messages import JsonObject
 
@@ -85,6 +86,7 @@ class ConsoleState:
     scroll: int = 0  # lines up from the newest
     log_text: str = ""
     notices: list[str] = field(default_factory=list)
+    notifications: list[tuple[int, Notification]] = field(default_factory=list)  # each after the message of that number; this run's only
     question: Question | None = None
     leaving: Exit | None = None
 
@@ -92,6 +94,12 @@ class ConsoleState:
 def notify(state: ConsoleState, text: str) -> None:
     """Show one line above the input."""
     state.notices = [*state.notices, text][-MAX_NOTICES:]
+
+
+def show_notification(state: ConsoleState, notification: Notification) -> None:
+    """Put a notification of an App into the conversation, below what was said so far."""
+    newest = max(state.mirror.messages, default=0)
+    state.notifications = [*state.notifications, (newest, notification)][-MAX_NOTICES:]
 
 
 def ask_to_close(state: ConsoleState, instance_id: str) -> None:

@@ -17,6 +17,7 @@ import trio
 from hosts.launch import Launcher
 from hosts.link import LinkLost
 from hosts.mirror import ENDED_STATUSES, Mirror
+from hosts.providers import Providers
 from hosts.view import View
 from kernel.protocol.host import (
     AppClose,
@@ -33,6 +34,7 @@ from kernel.protocol.host import (
     LogsRead,
     MessageSend,
 )
+from kernel.protocol.host_capabilities import ConsentAnswer, PermissionsList, PermissionsReset, PermissionsRevoke
 from lineup_sdk.protocol.messages import JsonObject
 
 _T = TypeVar("_T")
@@ -102,6 +104,26 @@ class Headless:
         """Return what the kernel says of itself."""
         return await self._view.request(KernelStatus())
 
+    async def answer_consent(self, request_id: str, decision: str) -> None:
+        """Answer a consent question that waits. decision: once | while_open | always | deny | never.
+
+        Raises: Refused(capability_denied) when it waits no more; KeyError for one this view does not show.
+        """
+        shown = str(self.mirror.consents[request_id]["shown"])
+        await self._view.request(ConsentAnswer(request_id=request_id, decision=decision, shown=shown))
+
+    async def permissions(self) -> list[JsonObject]:
+        """List the standing answers about Apps and capabilities."""
+        return list((await self._view.request(PermissionsList()))["permissions"])
+
+    async def revoke_permission(self, app_scope: str, capability: str) -> None:
+        """Take one back. Raises: Refused(capability_denied) when there is none."""
+        await self._view.request(PermissionsRevoke(app_scope=app_scope, capability=capability))
+
+    async def reset_permissions(self, app_scope: str | None = None) -> int:
+        """Take those of one App back, or all; returns how many."""
+        return int((await self._view.request(PermissionsReset(app_scope=app_scope)))["revoked"])
+
     async def stop_kernel(self) -> None:
         """End the kernel."""
         await self._view.request(KernelStop())
@@ -133,9 +155,9 @@ class Headless:
 
 
 @asynccontextmanager
-async def open_headless(launcher: Launcher, label: str = "headless") -> AsyncIterator[Headless]:
+async def open_headless(launcher: Launcher, label: str = "headless", providers: Providers | None = None) -> AsyncIterator[Headless]:
     """Attach (or start the kernel) and hold the view for the block; the kernel goes on after it."""
-    view = View(launcher, label)
+    view = View(launcher, label, providers)
     async with trio.open_nursery() as nursery:
         await nursery.start(view.run)
         yield Headless(view)

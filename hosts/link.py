@@ -24,14 +24,15 @@ import trio
 
 from hosts.homes import Home
 from kernel.protocol.host import TO_HOST, Delta, EnvelopeReceipt, EnvelopeSent, Goodbye, HostHello, HostReply, HostWelcome, Snapshot
+from kernel.protocol.host_capabilities import CapabilityExecute, CapabilityStop
 from kernel.protocol.host_upkeep import BackupMade
 from lineup_sdk.channel import Channel, ChannelClosed, ChannelOverflow
 from lineup_sdk.protocol.codes import Code
 from lineup_sdk.protocol.framing import ProtocolViolation
 from lineup_sdk.protocol.limits import MAX_FRAME_BYTES, WIRE_VERSION
-from lineup_sdk.protocol.messages import JsonObject, Message, to_frame
+from lineup_sdk.protocol.messages import Chunk, JsonObject, Message, to_frame
 
-Event = BackupMade | Snapshot | Delta | EnvelopeSent | EnvelopeReceipt
+Event = BackupMade | CapabilityExecute | CapabilityStop | Snapshot | Delta | EnvelopeSent | EnvelopeReceipt
 
 MAX_WAITING_EVENTS = 1024
 _PEER = struct.Struct("3i")  # pid, uid, gid
@@ -59,9 +60,9 @@ class LinkLost(Exception):
     """The channel ended while a request was open: whether it was done is not known."""
 
 
-def hello(role: str, *, label: str | None = None, demo: bool = False) -> HostHello:
-    """Build the first frame of a link. role: view | admin | agent."""
-    return HostHello(wire=WIRE_VERSION, role=role, demo=demo, label=label)
+def hello(role: str, *, label: str | None = None, demo: bool = False, providers: list[str] | None = None) -> HostHello:
+    """Build the first frame of a link. role: view | admin | agent; providers: the capabilities a view can carry out."""
+    return HostHello(wire=WIRE_VERSION, role=role, demo=demo, label=label, providers=providers)
 
 
 def _parse(frame: dict[str, Any]) -> Message:
@@ -78,11 +79,13 @@ def _parse(frame: dict[str, Any]) -> Message:
 class _Answer:
     """The slot a request waits on."""
 
-    __slots__ = ("arrived", "reply")
+    __slots__ = ("arrived", "content", "ended", "reply")
 
     def __init__(self) -> None:
         self.arrived = trio.Event()
         self.reply: HostReply | None = None
+        self.content = bytearray()  # of the chunks that follow the reply, for a request that fetches
+        self.ended = trio.Event()
 
 
 class HostLink:
@@ -117,6 +120,21 @@ class HostLink:
         finally:
             del self._answers[request_id]
         return _value_of(answer.reply)
+
+    async def fetch(self, message: Message) -> tuple[JsonObject, bytes]:
+        """Ask for what is answered by a value and content in chunks (artifact.get, surface.mount); return both. Raises: as request."""
+        request_id, self._next_id = self._next_id, self._next_id + 1
+        answer = self._answers[request_id] = _Answer()
+        try:
+            self._queue(message, request_id)
+            await answer.arrived.wait()
+            value = _value_of(answer.reply)
+            await answer.ended.wait()
+        finally:
+            del self._answers[request_id]
+        if self.is_lost:
+            raise LinkLost
+        return value, bytes(answer.content)
 
     def send(self, message: Message) -> None:
         """Send what gets no reply (envelope.submit, outbox.acknowledge). Raises: LinkLost, Refused(limit_exceeded)."""
@@ -180,12 +198,22 @@ class HostLink:
                 if answer := self._answers.get(message.id):
                     answer.reply = message
                     answer.arrived.set()
+            case Chunk():
+                self._take_chunk(message)
             case Goodbye():
                 self.farewell = message
-            case BackupMade() | Snapshot() | Delta() | EnvelopeSent() | EnvelopeReceipt():
+            case BackupMade() | CapabilityExecute() | CapabilityStop() | Snapshot() | Delta() | EnvelopeSent() | EnvelopeReceipt():
                 await self._hand_over(message)
             case _:
                 raise ProtocolViolation("order")
+
+    def _take_chunk(self, chunk: Chunk) -> None:
+        """Content comes after its reply and bears the name the reply gave it; what nobody waits for any more is dropped."""
+        for answer in self._answers.values():
+            if answer.reply is not None and (answer.reply.value or {}).get("of") == chunk.of:
+                answer.content += chunk.data
+                if chunk.last:
+                    answer.ended.set()
 
     async def _hand_over(self, event: Event) -> None:
         if self._role == "agent":
@@ -202,6 +230,7 @@ class HostLink:
         self._to_events.close()
         for answer in self._answers.values():
             answer.arrived.set()
+            answer.ended.set()
 
 
 def _value_of(reply: HostReply | None) -> JsonObject:

@@ -36,6 +36,8 @@ class Mirror:
     messages: dict[int, JsonObject] = field(default_factory=dict)
     focus: list[str] = field(default_factory=list)
     apps: list[JsonObject] = field(default_factory=list)
+    surfaces: dict[str, JsonObject] = field(default_factory=dict)  # open ones, by surface_id
+    consents: dict[str, JsonObject] = field(default_factory=dict)  # questions of Apps for a capability that wait for the person
     revision: str = ""
     agent: JsonObject = field(default_factory=dict)
     kernel: JsonObject = field(default_factory=dict)
@@ -79,6 +81,8 @@ def from_snapshot(snapshot: Snapshot) -> Mirror:
         messages={message["number"]: message for message in state["messages"]},
         focus=list(state["focus"]),
         apps=list(state["apps"]),
+        surfaces={surface["surface_id"]: surface for surface in state.get("surfaces", ())},
+        consents={consent["request_id"]: consent for consent in state.get("consents", ())},
         revision=str(state["revision"]),
         agent=dict(state["agent"]),
         kernel=dict(state["kernel"]),
@@ -103,6 +107,14 @@ def _apply_one(mirror: Mirror, kind: str, value: Any) -> None:
             mirror.messages[number] = value
         case "instance", {"instance_id": str(instance_id)}:
             mirror.instances[instance_id] = value
+        case "consent", {"request_id": str(request_id), "status": str(status)}:
+            mirror.consents.pop(request_id, None)
+            if status == "asked":
+                mirror.consents[request_id] = value
+        case "surface", {"surface_id": str(surface_id), "is_open": bool(is_open)}:
+            mirror.surfaces.pop(surface_id, None)
+            if is_open:
+                mirror.surfaces[surface_id] = value
         case "focus", list():
             mirror.focus = list(value)
         case "apps", list():

@@ -35,6 +35,7 @@ class Terminal:
         self._out_fd = out_fd
         self._writer = LineWriter(out_fd)
         self._drawn: list[str] = []
+        self._writing = trio.Lock()  # a frame and a message of ours do not mix
 
     def size(self) -> tuple[int, int]:
         """Return width and height in cells."""
@@ -80,7 +81,12 @@ class Terminal:
                 out.append(f"\x1b[{row + 1};1H\x1b[0m{text}\x1b[0m\x1b[K")
         self._drawn = encoded
         out.append(f"\x1b[{cursor[0] + 1};{cursor[1] + 1}H\x1b[?25h")
-        await self._writer.write("".join(out).encode())
+        await self.send("".join(out).encode())
+
+    async def send(self, data: bytes) -> None:
+        """Write bytes between two frames, such as OSC 52. Raises: LinesClosed."""
+        async with self._writing:
+            await self._writer.write(data)
 
 
 def _encode(line: Text, width: int) -> str:

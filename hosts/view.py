@@ -15,9 +15,12 @@ from typing import Literal
 import trio
 
 from hosts.launch import Launcher
-from hosts.link import Event, HostLink, LinkLost, hello
+from hosts.link import Event, HostLink, LinkLost, Refused, hello
 from hosts.mirror import Mirror, OutOfStep, apply, from_snapshot
+from hosts.providers import CannotDo, Providers
 from kernel.protocol.host import Delta, Goodbye, KernelStop, Snapshot
+from kernel.protocol.host_capabilities import CapabilityExecute, CapabilityStop
+from kernel.protocol.host_surfaces import ArtifactRead
 from lineup_sdk.protocol.codes import Code
 from lineup_sdk.protocol.messages import JsonObject, Message
 
@@ -26,16 +29,31 @@ Phase = Literal["connecting", "up", "ended"]
 _COME_BACK = frozenset({Code.LIMIT_EXCEEDED, Code.PROTOCOL_VIOLATION})  # said to a view that lagged or lost step
 
 
+async def _read_artifact(link: HostLink, artifact_id: str) -> bytes:
+    """Every byte of an artifact, window by window. Raises: CannotDo when they are not there, LinkLost."""
+    data, size = b"", 1
+    while len(data) < size:
+        try:
+            value, window = await link.fetch(ArtifactRead(artifact_id=artifact_id, offset=len(data)))
+        except Refused as refused:
+            raise CannotDo("bytes_lost") from refused
+        data, size = data + window, int(value["size"])
+        if not window and size:
+            raise CannotDo("bytes_lost")
+    return data
+
+
 class View:
     """See the head of the file."""
 
-    def __init__(self, launcher: Launcher, label: str) -> None:
+    def __init__(self, launcher: Launcher, label: str, providers: Providers | None = None) -> None:
         self.mirror = Mirror()
         self.phase: Phase = "connecting"
         self.ended: Goodbye | None = None
         self.restarts = 0
         self._launcher = launcher
         self._label = label
+        self._providers = providers or Providers({})
         self._link: HostLink | None = None
         self._has_stopped_it = False
         self._changed = trio.Event()
@@ -48,10 +66,13 @@ class View:
         is_started = False
         async with trio.open_nursery() as nursery:
             while self.phase != "ended":
-                link = await self._launcher.attach(nursery, hello("view", label=self._label))
+                greeting = hello("view", label=self._label, providers=self._providers.names or None)
+                link = await self._launcher.attach(nursery, greeting)
                 try:
                     async for event in link.events:
                         self._take(link, event)
+                        if isinstance(event, CapabilityExecute):
+                            nursery.start_soon(self._provide, link, event)
                         if not is_started:
                             is_started = True
                             task_status.started()
@@ -65,11 +86,20 @@ class View:
                     self.mirror, self.phase, self._link = from_snapshot(event), "up", link
                 case Delta():
                     apply(self.mirror, event)
+                case CapabilityStop():
+                    self._providers.stop(event.request_id)
                 case _:
                     pass  # envelopes go to an agent or the asking admin only
         except OutOfStep:
             link.close()
         self._tell()
+
+    async def _provide(self, link: HostLink, execute: CapabilityExecute) -> None:
+        """Do what the kernel asks of this host, and answer it (SPEC 10)."""
+        try:
+            await link.request(await self._providers.run(execute, lambda artifact_id: _read_artifact(link, artifact_id)))
+        except (LinkLost, Refused):
+            return  # the kernel is gone, or it wants no answer any more: what it knows is that it does not know
 
     def _drop(self, link: HostLink) -> None:
         self._link = None

@@ -42,7 +42,6 @@ from kernel.core.surface_records import Surface
 from kernel.protocol.host import (
     CallInvoke,
     Delta,
-    DraftSave,
     EnvelopeSent,
     EnvelopeSubmit,
     Goodbye,
@@ -52,6 +51,7 @@ from kernel.protocol.host import (
     OutboxAcknowledge,
     Snapshot,
 )
+from kernel.protocol.host_interactions import DraftSave
 from kernel.protocol.host_sessions import OutboxRefuse
 from kernel.protocol.host_surfaces import ArtifactRead
 from kernel.protocol.strict import Invalid, parse_host

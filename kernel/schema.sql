@@ -219,8 +219,7 @@ CREATE TABLE interaction (
   answered_by_view TEXT,
   error_code TEXT,
   CHECK ((deadline_boot_id IS NULL) = (deadline_at_ms IS NULL)),
-  CHECK ((status IN ('pending', 'presented')) = (result_cbor IS NULL)),
-  CHECK ((source = 'miniapp_tool') = (owner_instance_id IS NOT NULL))
+  CHECK ((status IN ('pending', 'presented')) = (result_cbor IS NULL))
 ) STRICT;
 CREATE INDEX interaction_open ON interaction (number) WHERE status IN ('pending', 'presented');
 CREATE INDEX interaction_by_status ON interaction (status, number);

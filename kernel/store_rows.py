@@ -85,7 +85,8 @@ ON CONFLICT (number) DO UPDATE SET
   status = excluded.status, updated_at = excluded.updated_at, instance_id = excluded.instance_id, attempts = excluded.attempts,
   delivered_life = excluded.delivered_life, raised = excluded.raised, deadline_boot_id = excluded.deadline_boot_id,
   deadline_at_ms = excluded.deadline_at_ms, cancel = excluded.cancel, cancel_boot_id = excluded.cancel_boot_id,
-  cancel_at_ms = excluded.cancel_at_ms, human_waits = excluded.human_waits, held_ms = excluded.held_ms, progress_cbor = excluded.progress_cbor, progress_window_ms = excluded.progress_window_ms,
+  cancel_at_ms = excluded.cancel_at_ms, human_waits = excluded.human_waits, held_ms = excluded.held_ms,
+  progress_cbor = excluded.progress_cbor, progress_window_ms = excluded.progress_window_ms,
   progress_count = excluded.progress_count, result_cbor = excluded.result_cbor, error_code = excluded.error_code
 """
 

@@ -237,14 +237,18 @@ class Turns:
             with trio.move_on_after(self._wait_seconds()):
                 await self._deadline_moved.wait()
                 self._deadline_moved = trio.Event()
-            if self._deadline_ms is None or self._clock.boottime_ms() < self._deadline_ms:
-                continue
-            self._deadline_ms = None
-            self.post(Turn(command=TimePassed(), origin=KERNEL))
-            for next_ms in (self._store.view.next_deadline_ms(), self._refusals.next_due_ms()):
-                if next_ms is not None:
-                    self._arm(max(next_ms, self._clock.boottime_ms() + 1))
-            log.event("deadlines.checked")
+            self.check_deadlines()
+
+    def check_deadlines(self) -> None:
+        """Say that time passed, if the kernel wanted to be woken by now."""
+        if self._deadline_ms is None or self._clock.boottime_ms() < self._deadline_ms:
+            return
+        self._deadline_ms = None
+        self.post(Turn(command=TimePassed(), origin=KERNEL))
+        for next_ms in (self._store.view.next_deadline_ms(), self._refusals.next_due_ms()):
+            if next_ms is not None:
+                self._arm(max(next_ms, self._clock.boottime_ms() + 1))
+        log.event("deadlines.checked")
 
     def _wait_seconds(self) -> float:
         if self._deadline_ms is None:

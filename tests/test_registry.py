@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from kernel.core.builtin import RUNTIME
+from kernel.core.builtin import BUILTIN, RUNTIME
 from kernel.core.manifest import ManifestInvalid
 from kernel.registry import MAX_MANIFEST_BYTES, Registry, SourceFile, load_registry
 
@@ -86,7 +86,7 @@ def test_registry_holds_every_manifest_and_the_verified_bytes(home: Home) -> Non
 
 
 def test_kernel_alone_is_a_registry(home: Home) -> None:
-    assert dict(home.load().manifests) == {"runtime": RUNTIME}
+    assert dict(home.load().manifests) == BUILTIN
 
 
 def test_what_changes_on_disk_after_the_start_changes_nothing(home: Home) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Annotated
 from uuid import uuid4
 
@@ -19,7 +20,12 @@ from hosts.output import Exit, Failure, Format, usage, write_data
 from kernel.protocol.host import KernelStop
 
 
-def run(context: typer.Context) -> None:
+SaveFolderOption = Annotated[
+    Path | None, typer.Option("--save-folder", help="Where Apps may save files you allow; default: saved, in the home.")
+]
+
+
+def run(context: typer.Context, save_folder: SaveFolderOption = None) -> None:
     """Open the console: talk to the Agent, watch and steer calls and apps."""
     if not (os.isatty(0) and os.isatty(1)):
         raise usage(
@@ -31,7 +37,8 @@ def run(context: typer.Context) -> None:
     from hosts.console import run_console  # rich takes a while to import; the other verbs do without
 
     setting = setting_of(context)
-    code = run_async(lambda: run_console(setting.launcher()))
+    folder = (save_folder or setting.home.folder / "saved").absolute()
+    code = run_async(lambda: run_console(setting.launcher(), folder))
     raise typer.Exit(code)
 
 

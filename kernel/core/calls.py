@@ -58,7 +58,8 @@ def finish(
     outbox.send(draft, ended.source, TOOL_RESULT, payload, kind=OutboxKind.FINAL, call_number=ended.number, app_scope=scope)
     if not by_worker:
         _tell_worker(draft, ended)
-    focus.watch_idle(draft)
+    if ended.instance_id is not None:
+        focus.watch_idle(draft)
     _give_front_back(draft, ended)
     return ended
 

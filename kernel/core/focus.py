@@ -187,7 +187,9 @@ def _unused(draft: Draft) -> list[Instance]:
     view = draft.view
     resting = [one for one in view.current_instances() if one.state is InstanceState.BACKGROUND and one.app_scope != SYSTEM_SCOPE]
     unused = [
-        one for one in resting if draft.instance(one.instance_id) == one and not view.open_calls(one.instance_id) and not _has_waiting_messages(draft, one)
+        one
+        for one in resting
+        if draft.instance(one.instance_id) == one and not view.open_calls(one.instance_id) and not _has_waiting_messages(draft, one)
     ]
     return sorted(unused, key=lambda one: view.quiet_since_ms(one.instance_id))
 

@@ -214,7 +214,9 @@ def bring_back(draft: Draft) -> None:
 # --------------------------------------------------------------------------------- the one outcome
 
 
-def end(draft: Draft, interaction: Interaction, event: InteractionEvent, *, code: Code | None = None, answer: JsonObject | None = None) -> None:
+def end(
+    draft: Draft, interaction: Interaction, event: InteractionEvent, *, code: Code | None = None, answer: JsonObject | None = None
+) -> None:
     """End an open interaction, its call with it, and tell its owner."""
     result = interaction_ends.result_of(interaction.kind, event, answer)
     call = draft.call(interaction.call_number) if interaction.call_number is not None else None
@@ -292,7 +294,7 @@ def _note_act(draft: Draft, instance_id: str) -> None:
     """Answering an App's own question is an act of the person on that App (SPEC 8.2)."""
     instance = draft.instance(instance_id)
     if instance is not None:
-        draft.put(replace(instance, act_boot_id=draft.stamp.boot_id, act_ms=draft.stamp.boottime_ms))
+        focus.person_acted(draft, instance)
 
 
 def move(view: View, origin: Origin, stamp: Stamp, command: InteractionMove) -> Decision:

@@ -357,5 +357,5 @@ def digest_of_parts(*parts: str | bytes) -> bytes:
 
 
 def key_digest(kind: str, conversation_id: str, ident: str) -> bytes:
-    """The key of an id in the key table. kind: message | call."""
+    """The key of an id in the key table. kind: message | call | text."""
     return digest_of_parts(kind, conversation_id, ident)

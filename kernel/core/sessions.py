@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from kernel.core import instances, lifecycle
+from kernel.core import instances, lifecycle, surface_life
 from kernel.core.decision import Decision, Detail, Draft, Origin, Rejected, Stamp, View
 from kernel.core.manifest import SYSTEM_SCOPE, Manifest
 from kernel.core.records import AppSession, Instance
@@ -42,6 +42,7 @@ def start_empty(view: View, origin: Origin, stamp: Stamp, command: AppStartEmpty
     if left is not None:
         draft.put(replace(left, closed_at=stamp.now))
         draft.audit("session.left", number=left.number)
+        surface_life.close_of_session(draft, left.app_session_id)
     return draft.decision(_begin(draft, manifest, instances.new_session(draft, manifest.app_scope)))
 
 
@@ -82,6 +83,9 @@ def _take_along(draft: Draft, old: AppSession, new: AppSession) -> None:
     saved = draft.view.saved_state(old.app_session_id)
     if saved is not None:
         draft.put(replace(saved, app_session_id=new.app_session_id, updated_at=draft.stamp.now))
+    surface = draft.view.surfaces.of_session(old.app_session_id)
+    if surface is not None:
+        surface_life.copy_to_session(draft, surface, new.app_session_id)
 
 
 def _require_app(view: View, app_scope: str) -> Manifest:

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from kernel.core import merge_patch
 from kernel.core.decision import Draft
 from kernel.core.surface_effects import SendToView
-from kernel.core.surface_records import Surface
+from kernel.core.surface_records import Surface, SurfaceSnapshot
 from kernel.protocol.host_surfaces import SurfaceUnmounted
 
 
@@ -27,6 +28,26 @@ def close(draft: Draft, surface: Surface) -> None:
     tell_unmounted(draft, surface, "closed")
     draft.put(replace(surface, closed_at=draft.stamp.now, mounted_view_id=None))
     draft.audit("surface.closed", number=surface.number)
+
+
+def copy_to_session(draft: Draft, surface: Surface, app_session_id: str) -> None:
+    """Give another App session a copy of a surface's state, closed until its App opens it. Source: SPEC 8.4, «continue»."""
+    copied = replace(
+        surface,
+        number=draft.new_number(),
+        surface_id=draft.new_id("srf"),
+        app_session_id=app_session_id,
+        opened_at=draft.stamp.now,
+        updated_at=draft.stamp.now,
+        snapshot_version=surface.version,
+        patch_bytes=0,
+        mount_epoch=0,
+        mounted_view_id=None,
+        closed_at=draft.stamp.now,
+    )
+    state_cbor = merge_patch.encode(draft.view.surfaces.state(surface.number))
+    draft.put(copied)
+    draft.put(SurfaceSnapshot(surface_number=copied.number, version=copied.version, state_cbor=state_cbor))
 
 
 def unmount_all(draft: Draft, view_id: str | None = None) -> None:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from kernel.core import instances, merge_patch, surface_life
+from kernel.core import focus, instances, merge_patch, surface_life
 from kernel.core.decision import Decision, Detail, Draft, Origin, Rejected, SendToWorker, Stamp, Then, View
 from kernel.core.events import CompactSurface, DeliverMessages
 from kernel.core.limits import COMPACT_PATCH_BYTES, MAX_EVENT_NAME, MAX_INBOX_BYTES, MAX_INBOX_ROWS, MAX_PATCHES, MAX_SURFACE_MEMBERS
@@ -204,8 +204,9 @@ def _instance_of(view: View, surface: Surface) -> Instance | None:
 
 def _note_act(draft: Draft, instance: Instance) -> None:
     stamp = draft.stamp
-    if instance.act_boot_id != stamp.boot_id or stamp.boottime_ms - instance.act_ms >= ACT_RESOLUTION_MS:
-        draft.put(replace(instance, act_boot_id=stamp.boot_id, act_ms=stamp.boottime_ms))
+    is_noted = instance.act_boot_id == stamp.boot_id and stamp.boottime_ms - instance.act_ms < ACT_RESOLUTION_MS
+    if not is_noted or any(call.raised for call in draft.view.open_calls(instance.instance_id)):
+        focus.person_acted(draft, instance)
 
 
 # --------------------------------------------------------------------------------- the one check of a change

@@ -14,7 +14,7 @@ from dataclasses import replace
 from kernel.core import envelopes, focus, instances, outbox
 from kernel.core.decision import Decision, Detail, Draft, FeedTimeline, Origin, Rejected, Stamp, View
 from kernel.core.machines import OutboxState
-from kernel.core.records import OutboxKind, OutboxRow, Source, TimelineMessage, encode_body
+from kernel.core.records import Key, OutboxKind, OutboxRow, Source, TimelineMessage, digest_of_parts, encode_body, key_digest
 from kernel.protocol.agent import MESSAGE_TEXT, PREFIX, InertMessage, TaskUpdated, TextReceived
 from kernel.protocol.host import MessageSend
 from kernel.protocol.host_sessions import OutboxRefuse
@@ -29,22 +29,41 @@ ROW_REFUSED = PREFIX + "outbox.refused"  # an entry that only the kernel writes;
 def send_text(view: View, origin: Origin, stamp: Stamp, command: MessageSend) -> Decision:
     """The person's text goes to the Agent. Raises: Rejected(limit_exceeded)."""
     draft = Draft(view, origin, stamp)
-    if not 0 < len(command.text) <= MAX_TEXT_LENGTH:
+    return draft.decision({"message_id": _send(draft, command.text).message_id})
+
+
+def _send(draft: Draft, text: str) -> OutboxRow:
+    if not 0 < len(text) <= MAX_TEXT_LENGTH:
         raise Rejected(
             Code.LIMIT_EXCEEDED,
-            Detail(pointer="/text", expected=f"1 to {MAX_TEXT_LENGTH} code points", got_type="string", got_size=len(command.text)),
+            Detail(pointer="/text", expected=f"1 to {MAX_TEXT_LENGTH} code points", got_type="string", got_size=len(text)),
         )
-    outbox.require_room(view)
-    row = outbox.send(draft, view.door(), MESSAGE_TEXT, {"text": command.text}, kind=OutboxKind.MESSAGE)
-    _record(draft, Source.PERSON, row.message_id, MESSAGE_TEXT, {"text": command.text}, row.number)
+    outbox.require_room(draft.view)
+    row = outbox.send(draft, draft.view.door(), MESSAGE_TEXT, {"text": text}, kind=OutboxKind.MESSAGE)
+    _record(draft, Source.PERSON, row.message_id, MESSAGE_TEXT, {"text": text}, row.number)
     draft.audit("message.sent", number=row.number)
-    return draft.decision({"message_id": row.message_id})
+    return row
 
 
 def app_sends_text(view: View, origin: Origin, stamp: Stamp, command: ConversationSendText) -> Decision:
-    """The system App sends what the person wrote in it: the same command (SPEC 11.5). Raises: as send_text."""
-    instances.require_own(Draft(view, origin, stamp))
-    return send_text(view, origin, stamp, MessageSend(text=command.text))
+    """The system App sends what the person wrote in it: the same command (SPEC 11.5), once a key.
+
+    Raises: as send_text; Rejected(call_id_conflict) for another text under a used key.
+    """
+    draft = Draft(view, origin, stamp)
+    instances.require_own(draft)
+    if command.key is None:
+        return draft.decision({"message_id": _send(draft, command.text).message_id})
+    digest, content = key_digest("text", view.conversation_id, command.key), digest_of_parts(command.text)
+    known = view.key(digest)
+    entry = view.timeline_entry(known.number) if known is not None else None
+    if known is None or entry is None:
+        row = _send(draft, command.text)
+        draft.put(Key(digest=digest, content_digest=content, number=row.number))
+        return draft.decision({"message_id": row.message_id})
+    if known.content_digest != content:
+        raise Rejected(Code.CALL_ID_CONFLICT, Detail(pointer="/key", expected="a key not used for other text"))
+    return draft.decision({"message_id": entry.message_id})
 
 
 def subscribe(view: View, origin: Origin, stamp: Stamp, command: TimelineSubscribe) -> Decision:

@@ -22,7 +22,8 @@ Summaries (absent = null left out; times are RFC 3339 UTC; number = the kernel's
   AppSummary       {app_scope, version, kind, title, description, enabled, tools: [{tool_id, title, enabled}]}
   Snapshot.state   {calls: [CallSummary], instances: [InstanceSummary], focus: [instance_id, bottom first; [] = chat],
                     messages: [MessageSummary], interactions: [open InteractionSummary], apps: [AppSummary],
-                    surfaces: [SurfaceSummary], consents: [ConsentSummary that waits: host_capabilities.py], revision, agent: {connected, demo}, kernel: {version, epoch}}
+                    surfaces: [SurfaceSummary], consents: [ConsentSummary that waits: host_capabilities.py], revision,
+                    agent: {connected, demo}, kernel: {version, epoch}}
 """
 
 from __future__ import annotations
@@ -287,7 +288,8 @@ class Snapshot(Message):
 class Delta(Message):
     """view: what one commit changed. changes = [{kind, value}], value as in the snapshot.
 
-    kind: call | instance | message | surface = one summary, replacing the one of the same number or id; focus | apps | agent | revision = the whole.
+    kind: call | instance | interaction | message | surface = one summary, replacing the one of the same number or id;
+    focus | apps | agent | revision = the whole.
     """
 
     TYPE: ClassVar[str] = "delta"
@@ -321,7 +323,8 @@ FROM_HOST: dict[str, type[Message]] = {
         ArtifactRead, SurfaceEvent, SurfaceMount, SurfacePatch, SurfaceUnmount,
         AppOpen, AppStartEmpty, ModeRequest, OutboxRefuse, SessionsContinue, SessionsList, SessionsShow,
         AppClose, AppDisable, AppEnable, AppsList, CallCancel, CallInvoke, CallsList, CallsShow, DraftSave, EnvelopeSubmit, FocusRaise,
-        HostHello, InstancesList, InteractionAnswer, InteractionMove, InteractionsList, InventoryShow, KernelStatus, KernelStop, LogsRead, MessageSend, MessagesList, OutboxAcknowledge, PolicySet,
+        HostHello, InstancesList, InteractionAnswer, InteractionMove, InteractionsList, InventoryShow, KernelStatus,
+        KernelStop, LogsRead, MessageSend, MessagesList, OutboxAcknowledge, PolicySet,
     )
 }  # fmt: skip
 

@@ -17,9 +17,10 @@ from lineup_sdk.protocol.messages import Message
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AppOpen(Message):
-    """The person opens an App: its instance, or a new one in the open session, comes to the front. Value: {instance_id?} (chat may have none).
+    """The person opens an App: its instance, or a new one in the open session, comes to the front.
 
-    Refused: app_instance_not_found (no such App), app_disabled, lifecycle_denied (it is closing), limit_exceeded.
+    Value: {instance_id}, absent for a chat that is only being made. Refused: app_instance_not_found (no such App), app_disabled,
+    lifecycle_denied (it is closing), limit_exceeded.
     """
 
     TYPE: ClassVar[str] = "app.open"

@@ -47,6 +47,7 @@ BOUNDS: Mapping[str, Any] = {
     "expires_at": Annotated[str, StringConstraints(min_length=1, max_length=40)],
     "instance_id": Ident,
     "interaction_id": Ident,
+    "key": Ident,
     "label": Annotated[str, StringConstraints(pattern="^[a-z0-9-]{1,32}$")],
     "limit": Annotated[int, Field(ge=1, le=200)],
     "mode": Annotated[str, StringConstraints(pattern="^(im|audio|video)$")],

@@ -29,10 +29,11 @@ from lineup_sdk.context import MiniAppContext, read_context
 from lineup_sdk.doors import Lifecycle, Log, SavedState
 from lineup_sdk.inbox import Inbox, InboxMessage, InboxPage, MessageHandler
 from lineup_sdk.protocol.framing import ProtocolViolation
+from lineup_sdk.protocol.interaction_messages import INTERACTION_RESULT
 from lineup_sdk.protocol.limits import WIRE_VERSION
 from lineup_sdk.protocol.messages import JsonObject, LifecycleStopping, Welcome
 from lineup_sdk.requests import Requests, Unsendable
-from lineup_sdk.session import ContextHandler, Handlers, Session, StartHandler, StoppingHandler
+from lineup_sdk.session import ContextHandler, Handlers, Session, StartHandler, StoppingHandler, UiHandler
 from lineup_sdk.surface import EVENT_TOPIC, Surface, SurfaceEvent, SurfaceState
 from lineup_sdk.system import Conversation, Timeline, TimelineChange, TimelineHandler
 
@@ -91,7 +92,7 @@ class MiniApp:
     @property
     def topics(self) -> frozenset[str]:
         """The topics that have a handler."""
-        return frozenset(self._handlers.messages) - {EVENT_TOPIC}
+        return frozenset(self._handlers.messages) - {EVENT_TOPIC, INTERACTION_RESULT}
 
     def tool(self, tool_id: str, *, handles_cancel: bool = False) -> Callable[[ToolHandler], ToolHandler]:
         """Register the handler of one tool. It returns the result (a dict), raises ToolFailed, or ends the call itself.
@@ -140,6 +141,17 @@ class MiniApp:
         _require_none(self._handlers.timeline)
         self._handlers.timeline = _require_async(handler)
         return handler
+
+    def on_ui_changed(self, handler: UiHandler) -> UiHandler:
+        """For lineup_sdk.ui: run it with (interaction_id, status) of own questions."""
+        _require_none(self._handlers.ui_changed)
+        self._handlers.ui_changed = _require_async(handler)
+        return handler
+
+    @property
+    def requests_of_extensions(self) -> Requests:
+        """For extensions of this package that ask the kernel."""
+        return self._requests
 
     async def serve(self, channel: Channel, welcome: Welcome) -> None:
         """Live on a channel until it closes or `lifecycle.stopping` was handled.

@@ -23,7 +23,7 @@ from lineup_sdk.context import MiniAppContext, with_state
 from lineup_sdk.inbox import Inbox, InboxRunner, MessageHandler
 from lineup_sdk.protocol.capability_messages import CAPABILITY_RESULT
 from lineup_sdk.protocol.framing import ProtocolViolation
-from lineup_sdk.protocol.interaction_messages import InteractionPresented
+from lineup_sdk.protocol.interaction_messages import InteractionPresented, UiChanged
 from lineup_sdk.protocol.messages import (
     TO_WORKER,
     Chunk,
@@ -51,6 +51,7 @@ from lineup_sdk.system import TimelineHandler, TimelineRunner
 
 StartHandler = Callable[[], Awaitable[None]]
 StoppingHandler = Callable[[LifecycleStopping], Awaitable[None]]
+UiHandler = Callable[[str, str], Awaitable[None]]  # interaction_id, status
 ContextHandler = Callable[[MiniAppContext], Awaitable[None]]
 
 
@@ -64,6 +65,7 @@ class Handlers:
     stopping: StoppingHandler | None = None
     context_changed: ContextHandler | None = None
     surface_changed: ChangedHandler | None = None
+    ui_changed: UiHandler | None = None
     timeline: TimelineHandler | None = None
 
 
@@ -91,6 +93,8 @@ class Session:
         self._context_changed = trio.Event()
         self._surface_changed = trio.Event()
         self._surface_version = 0
+        self._ui_changed = trio.Event()
+        self._ui_statuses: dict[str, str] = {}  # the newest of each question that the author was not told
         self._is_stopping = False
 
     async def run(self) -> None:
@@ -103,7 +107,7 @@ class Session:
             self._messages = InboxRunner(self._inbox, self._handlers.messages)
             self._nursery = nursery
             parts = (self._channel.run_flusher, self._messages.run, self._timeline.run)
-            for part in (*parts, self._start, self._watch_context, self._watch_surface):
+            for part in (*parts, self._start, self._watch_context, self._watch_surface, self._watch_ui):
                 nursery.start_soon(self._guard, part)
             nursery.start_soon(self._guard, self._read)
         if self._failure is not None:
@@ -173,6 +177,9 @@ class Session:
             case SurfaceChanged():
                 self._surface_version = message.version
                 self._surface_changed.set()
+            case UiChanged():
+                self._ui_statuses[message.interaction_id] = message.status
+                self._ui_changed.set()
             case ContextChanged():
                 self.context = with_state(self.context, message.state)
                 self._context_changed.set()
@@ -204,6 +211,16 @@ class Session:
             await self._surface_changed.wait()
             self._surface_changed = trio.Event()
             await handler(self._surface_version)
+
+    async def _watch_ui(self) -> None:
+        """Tell the author of the newest status of each question; as with the context."""
+        while True:
+            await self._ui_changed.wait()
+            self._ui_changed = trio.Event()
+            statuses, self._ui_statuses = self._ui_statuses, {}
+            for interaction_id, status in statuses.items():
+                if self._handlers.ui_changed is not None:
+                    await self._handlers.ui_changed(interaction_id, status)
 
     def _take_stopping(self, stopping: LifecycleStopping) -> None:
         if not self._is_stopping:

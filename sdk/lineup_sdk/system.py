@@ -37,9 +37,12 @@ class Conversation:
     def __init__(self, requests: Requests) -> None:
         self._requests = requests
 
-    async def send_text(self, text: str) -> str:
-        """Send what the person wrote; return its message_id once it is durable. Raises: Refused(limit_exceeded, capability_denied)."""
-        value = await self._requests.request(ConversationSendText(text=text))
+    async def send_text(self, text: str, *, key: str | None = None) -> str:
+        """Send what the person wrote; return its message_id once it is durable. The same key and text again is the same message.
+
+        Raises: Refused(limit_exceeded, call_id_conflict, capability_denied).
+        """
+        value = await self._requests.request(ConversationSendText(text=text, key=key))
         return str(value["message_id"])
 
 

@@ -55,8 +55,9 @@ class DictSurfaces:
     def drop_patches(self, snapshot: SurfaceSnapshot) -> None:
         """What the trigger of the schema does with a snapshot."""
         patches = self._tables[AppendedPatch]
-        for key in [key for key, one in patches.items() if one.surface_number == snapshot.surface_number and one.version <= snapshot.version]:
-            del patches[key]
+        for patch in self.patches(snapshot.surface_number):
+            if patch.version <= snapshot.version:
+                del patches[patch_key(patch)]
 
 
 class DictArtifacts:

@@ -18,7 +18,16 @@ from kernel.core.builtin import BUILTIN
 from kernel.core.capability_records import AttachedViews, Permission
 from kernel.core.decision import AuditEntry, Decision, KernelBug
 from kernel.core.inventory import Enablement, Inventory, PublishedRevision, publish
-from kernel.core.machines import CALL_OPEN, INSTANCE_FINAL, INTERACTION_OPEN, CallStatus, InboxState, InstanceState, OutboxState, PermissionState
+from kernel.core.machines import (
+    CALL_OPEN,
+    INSTANCE_FINAL,
+    INTERACTION_OPEN,
+    CallStatus,
+    InboxState,
+    InstanceState,
+    OutboxState,
+    PermissionState,
+)
 from kernel.core.manifest import Manifest, ToolDescriptor, parse_manifest
 from kernel.core.records import (
     AppSession,

@@ -6,9 +6,19 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from kernel.core.limits import MAX_FOCUS_DEPTH, MAX_OUTBOX_ROWS
-from kernel.core.machines import CALL, CALL_OPEN, INSTANCE, INSTANCE_FINAL, CallStatus, InstanceState, OutboxState
-from kernel.core.records import AppSession, Instance, OutboxKind, OutboxRow, ToolCall, decode_body
+from kernel.core.limits import MAX_FOCUS_DEPTH, MAX_OPEN_INTERACTIONS, MAX_OUTBOX_ROWS
+from kernel.core.machines import (
+    CALL,
+    CALL_OPEN,
+    INSTANCE,
+    INSTANCE_FINAL,
+    INTERACTION,
+    INTERACTION_OPEN,
+    CallStatus,
+    InstanceState,
+    OutboxState,
+)
+from kernel.core.records import AppSession, Instance, Interaction, InteractionSource, OutboxKind, OutboxRow, ToolCall, decode_body
 from kernel.core.schema import Schema
 from tests.core.dict_view import EPOCH, DictView
 
@@ -20,13 +30,18 @@ _MADE_ID = re.compile(rf"[a-z]+_{EPOCH}_[0-9a-f]{{34}}")
 
 def broken(view: DictView) -> list[str]:
     """What is wrong with what is stored; empty when all is well."""
-    checks = (_calls, _outbox, _focus, _instances, _audit)
+    checks = (_calls, _interactions, _outbox, _focus, _instances, _audit)
     return [f"{check.__name__}: {what}" for check in checks for what in check(view)]
 
 
 def broken_between(before: DictView, after: DictView) -> list[str]:
     """What may not have happened between two looks."""
-    return [*_moved(before, after, ToolCall, "status", CALL), *_moved(before, after, Instance, "state", INSTANCE), *_kept(before, after)]
+    return [
+        *_moved(before, after, ToolCall, "status", CALL),
+        *_moved(before, after, Instance, "state", INSTANCE),
+        *_moved(before, after, Interaction, "status", INTERACTION),
+        *_kept(before, after),
+    ]
 
 
 def _table(view: DictView, kind: type) -> list[Any]:
@@ -40,6 +55,10 @@ def _calls(view: DictView) -> Iterator[str]:
             yield f"INV-20 {name} and its result"
         if call.result_cbor is not None and _schema_of(view, call).check(decode_body(call.result_cbor)) is not None:
             yield f"INV-14 {name} has a result that does not fit"
+        if call.app_scope == "interaction":
+            if call.status is CallStatus.WAITING_FOR_APP or call.instance_id is not None:
+                yield f"INV-26 {name} went to an App"
+            continue
         if call.status in {CallStatus.WAITING_FOR_APP, CallStatus.RUNNING}:
             instance = view.instance(call.instance_id or "")
             if instance is None or instance.state in {*INSTANCE_FINAL, InstanceState.STOPPING} or is_at_rest(instance):
@@ -48,6 +67,26 @@ def _calls(view: DictView) -> Iterator[str]:
                 yield f"INV-21 {name} is with an older life"
         if call.status is CallStatus.RUNNING and call.delivered_life is None:
             yield f"INV-01 {name} was never delivered"
+
+
+def _interactions(view: DictView) -> Iterator[str]:
+    found: list[Interaction] = _table(view, Interaction)
+    if len([one for one in found if one.status in INTERACTION_OPEN]) > MAX_OPEN_INTERACTIONS:
+        yield "16 too many open interactions"
+    by_call = {one.call_number: one for one in found if one.call_number is not None}
+    for one in found:
+        name = f"interaction {one.interaction_id} {one.status}"
+        if (one.result_cbor is None) != (one.status in INTERACTION_OPEN):
+            yield f"INV-22 {name} and its result"
+        call = view.call(one.call_number) if one.call_number is not None else None
+        wanted = CallStatus.RUNNING.value if one.status in INTERACTION_OPEN else one.status.value
+        if call is not None and call.status.value != wanted:
+            yield f"INV-23 {name} and its call {call.status}"
+        if (one.owner_instance_id is None) != (one.source is not InteractionSource.MINIAPP_TOOL):
+            yield f"INV-24 {name} and its owner"
+    for call in _table(view, ToolCall):
+        if call.app_scope == "interaction" and call.status is CallStatus.RUNNING and call.number not in by_call:
+            yield f"7.1 call {call.call_id} runs and asks nothing"
 
 
 def _schema_of(view: DictView, call: ToolCall) -> Schema:
@@ -111,6 +150,9 @@ def _instances(view: DictView) -> Iterator[str]:
     if len({one.app_scope for one in current}) != len(current):
         yield "8 two instances of one App"
     sessions = {one.app_session_id: one for one in _table(view, AppSession)}
+    open_sessions = [one.app_scope for one in sessions.values() if one.closed_at is None]
+    if len(open_sessions) != len(set(open_sessions)):
+        yield "8.4 two open sessions of one App"
     for instance in current:
         if sessions[instance.app_session_id].closed_at is not None:
             yield f"8.4 {instance.app_scope} lives in a closed session"

@@ -10,7 +10,7 @@ import pytest
 from kernel.core import events
 from kernel.core.commands import TABLE, decide, name_of
 from kernel.core.decision import Origin, Rejected, Speaker, Stamp
-from kernel.core.grants import GRANTS, grants_of
+from kernel.core.grants import EXTENSIONS, GRANTS, STANDARD_INTERACTION, grants_of
 from kernel.core.manifest import Kind
 from kernel.protocol import agent as a
 from kernel.protocol.host import FROM_HOST
@@ -21,10 +21,11 @@ from tests.core.world import AGENT, KERNEL, PERSON, START, World
 STAMP = Stamp(now=START, boot_id="b", boottime_ms=1, token="0" * 32, first_number=1)
 # Reads are no turns; hello and envelope.submit are the port's own.
 READ_BY_THE_PORTS = {"apps.list", "calls.list", "calls.show", "envelope.submit", "hello", "instances.list", "inventory.show"}
-READ_BY_THE_PORTS |= {"consents.list", "permissions.list"}
+READ_BY_THE_PORTS |= {"artifact.get", "consents.list", "permissions.list"}
 READ_BY_THE_PORTS |= {"sessions.list", "sessions.show"}
 READ_BY_THE_PORTS |= {"kernel.status", "logs.read", "messages.list", "draft.save", "interactions.list"}
-KEPT_BY_THE_PORT = {"hello", "log.write", "pong"}  # of a worker: never a turn
+OF_THE_SYSTEM_APP = {"conversation.send_text", "lifecycle.request_mode", "timeline.place", "timeline.subscribe"}
+KEPT_BY_THE_PORT = {"artifact.put", "chunk", "hello", "log.write", "pong"}  # of a worker: never a turn
 
 
 @pytest.mark.clause("2.4")
@@ -67,7 +68,8 @@ def classes_of(module: ModuleType) -> set[type]:
 def test_what_a_worker_may_send_is_what_the_table_lets_workers_say() -> None:
     turns = {name for name, kind in m.FROM_WORKER.items() if kind in TABLE and Speaker.WORKER in TABLE[kind].speakers}
     for kind in (Kind.SYSTEM, Kind.BUNDLED, Kind.INSTALLED):
-        assert GRANTS[kind] == turns | (KEPT_BY_THE_PORT - {"hello"})
+        others = EXTENSIONS[STANDARD_INTERACTION] | (frozenset() if kind is Kind.SYSTEM else OF_THE_SYSTEM_APP)
+        assert GRANTS[kind] == (turns - others) | (KEPT_BY_THE_PORT - {"hello"})
     assert grants_of(Kind.RUNTIME) == frozenset()
 
 

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import ast
 from dataclasses import FrozenInstanceError, fields, replace
+from enum import StrEnum
 from pathlib import Path
 
 import pytest
 
 import kernel.core
+from kernel.core.capability_records import ConsentScope
 from kernel.core.decision import AuditEntry, Detail, Draft, Stamp
 from kernel.core.events import AgentAttached
-from kernel.core.machines import CallStatus, InstanceState
+from kernel.core.machines import CallStatus, CapabilityStatus, InstanceState, InteractionStatus, PermissionState
 from kernel.core.records import InboxRow, Instance, OutboxRow, ToolCall, decode_body, digest_of_parts, encode_body, key_digest
 from kernel.protocol import host as h
 from kernel.protocol.agent import APP_MESSAGE, MESSAGE_TEXT, AppMessageReceived, TextReceived, ToolCancelAsked
@@ -114,8 +116,16 @@ def test_every_audit_event_of_the_core_is_a_fixed_word() -> None:
 
 def _words(node: ast.expr) -> set[str]:
     if isinstance(node, ast.JoinedStr):
-        assert ast.unparse(node) == "f'call.{ended.status.value}'"
-        return {f"call.{status}" for status in CallStatus}
+        built: dict[str, type[StrEnum]] = {
+            "call.{ended.status.value}": CallStatus,
+            "capability.{ended.status.value}": CapabilityStatus,
+            "interaction.{ended.status.value}": InteractionStatus,
+            "permission.{ended.state.value}": PermissionState,
+            "permission.{scope.value}": ConsentScope,
+        }
+        text = ast.unparse(node).removeprefix("f'").removesuffix("'")
+        assert text in built, text
+        return {f"{text.partition('.')[0]}.{word}" for word in built[text]}
     if isinstance(node, ast.IfExp):
         return _words(node.body) | _words(node.orelse)
     assert isinstance(node, ast.Constant), ast.unparse(node)

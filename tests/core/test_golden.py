@@ -10,6 +10,7 @@ import pytest
 
 from lineup_sdk.protocol.codes import Code
 from tests.core.stories import play, world_of
+from tests.core.world import World
 
 GOLDEN = Path(__file__).parent.parent / "golden"
 FILES = {path.stem: json.loads(path.read_text("utf-8")) for path in sorted(GOLDEN.glob("*__*.json"))}
@@ -21,8 +22,11 @@ NOTHING: dict[str, Any] = {"code": None, "audit": [], "outbox": [], "frames": []
 
 @pytest.mark.parametrize("name", STORIES)
 def test_story(name: str) -> None:
-    story = STORIES[name]
-    world = world_of(story.get("state", {}))
+    play_story(STORIES[name], world_of(STORIES[name].get("state", {})))
+
+
+def play_story(story: dict[str, Any], world: World) -> None:
+    """Play every step of a story and compare."""
     for number, step in enumerate(story["steps"], start=1):
         what = play(world, step)
         if what is None:

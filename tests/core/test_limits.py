@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -26,6 +27,12 @@ from tests.core.world import AGENT, KERNEL, PERSON, Outcome, World, envelope
 
 CROSSED: set[str] = set()
 CROSSED_AT_THE_BORDER = {"MAX_ID_LENGTH"}  # ids are measured before there is a command
+CROSSED_BESIDE = {  # in the file of their noun
+    "HOST_ACTION_MS": "test_capabilities.py",
+    "MAX_CAPABILITY_REASON": "test_capabilities.py",
+    "MAX_OPEN_CAPABILITY_REQUESTS": "test_capabilities.py",
+    "MAX_OPEN_CAPABILITY_REQUESTS_OF_INSTANCE": "test_capabilities.py",
+}
 
 Test = Callable[..., None]
 
@@ -377,8 +384,9 @@ def test_the_last_free_slots_are_given_out_and_no_more() -> None:
 @crosses("IDLE_AFTER_MS")
 def test_an_unused_app_in_the_background_is_suspended_after_so_long_and_not_before() -> None:
     world = world_of({"instances": [{"app": "board"}]})
-    world.tell("ins_board", m.ToolsSubscribe())
-    assert world.pass_time(limits.IDLE_AFTER_MS - 1 - world.boottime_ms).processes == []
+    for instance_id in ("ins_board", "chat"):
+        world.say(PERSON, h.FocusRaise(instance_id=instance_id))
+    assert world.pass_time(limits.IDLE_AFTER_MS - 1).processes == []
     assert world.pass_time(1).processes == ["stop"]
     assert world.instance("ins_board").state is InstanceState.SUSPENDED
 
@@ -405,4 +413,5 @@ def test_a_text_of_the_person_has_one_to_so_many_code_points() -> None:
 
 def test_every_limit_is_crossed_by_a_test() -> None:
     names = {name for name in vars(limits) if name.isupper()}
-    assert names == CROSSED | CROSSED_AT_THE_BORDER
+    assert names == CROSSED | CROSSED_AT_THE_BORDER | set(CROSSED_BESIDE)
+    assert all(name in Path(__file__).with_name(file).read_text("utf-8") for name, file in CROSSED_BESIDE.items())

@@ -13,6 +13,8 @@ from kernel.core import machines
 from kernel.core.machines import (
     CALL,
     CALL_OPEN,
+    CAPABILITY,
+    CAPABILITY_OPEN,
     INBOX,
     INSTANCE,
     INSTANCE_FINAL,
@@ -21,8 +23,11 @@ from kernel.core.machines import (
     INTERACTION_OPEN,
     MACHINES,
     OUTBOX,
+    PERMISSION,
     CallEvent,
     CallStatus,
+    CapabilityEvent,
+    CapabilityStatus,
     InboxEvent,
     InboxState,
     InstanceEvent,
@@ -32,14 +37,18 @@ from kernel.core.machines import (
     NoSuchTransition,
     OutboxEvent,
     OutboxState,
+    PermissionEvent,
+    PermissionState,
     step,
 )
 
 ALL: list[tuple[str, Mapping[Any, Mapping[Any, Any]], Any, Any]] = [
+    ("capability request", CAPABILITY, CapabilityStatus, CapabilityEvent),
     ("inbox row", INBOX, InboxState, InboxEvent),
     ("instance", INSTANCE, InstanceState, InstanceEvent),
     ("interaction", INTERACTION, InteractionStatus, InteractionEvent),
     ("outbox row", OUTBOX, OutboxState, OutboxEvent),
+    ("permission", PERMISSION, PermissionState, PermissionEvent),
     ("tool call", CALL, CallStatus, CallEvent),
 ]
 ROWS = [pytest.param(table, state, events, id=f"{name}-{state}") for name, table, states, events in ALL for state in states]
@@ -120,6 +129,15 @@ def test_instances_move_exactly_as_the_specification_lists() -> None:
 def test_interactions_move_exactly_as_the_specification_lists() -> None:
     assert {str(state): {str(target) for target in steps.values()} for state, steps in INTERACTION.items()} == INTERACTION_TABLE
     assert {state for state in INTERACTION if InteractionEvent.EXPIRE in INTERACTION[state]} == INTERACTION_OPEN
+
+
+@pytest.mark.clause("10")
+@pytest.mark.invariant("52")
+def test_a_grant_is_given_once_and_never_given_back() -> None:
+    into = {state for state, steps in CAPABILITY.items() if CapabilityStatus.GRANTED in steps.values()}
+    assert into == {CapabilityStatus.ASKED}
+    assert not CAPABILITY_OPEN & set(CAPABILITY[CapabilityStatus.GRANTED].values())
+    assert {state for state, steps in CAPABILITY.items() if steps} == CAPABILITY_OPEN
 
 
 @pytest.mark.invariant("10")

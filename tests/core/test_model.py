@@ -9,16 +9,20 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from kernel.core.events import AgentAttached, Death, WorkerExited
+from kernel.core.events import AgentAttached, Death, MemoryRanShort, WorkerExited
+from kernel.core.limits import IDLE_AFTER_MS
 from kernel.core.machines import CALL_OPEN, InstanceState
-from kernel.core.records import Instance, OutboxRow, ToolCall
+from kernel.core.records import AppSession, Instance, OutboxRow, ToolCall
 from kernel.protocol import host as h
 from kernel.protocol.agent import APP_MESSAGE, AppMessageReceived, ToolCancelAsked, ToolInvoke
+from kernel.protocol.host_sessions import AppOpen, AppStartEmpty, SessionsContinue
 from lineup_sdk.protocol import messages as m
+from tests.core.dict_view import DictView
 from tests.core.promises import broken, broken_between
+from tests.core.system_app import WITH_CHAT
 from tests.core.world import AGENT, DEMO, KERNEL, PERSON, World, envelope
 
-APPS = st.sampled_from(["board", "notes"])
+APPS = st.sampled_from(["board", "notes", "chat"])
 CALLS = st.integers(0, 5)  # a call, counted from the newest
 TOOLS = st.sampled_from(
     ["board.open", "board.show", "board.draw", "board.peek", "board.once", "board.present", "notes.open", "notes.add", "runtime.status"]
@@ -27,7 +31,7 @@ MAKING = st.sampled_from(["board.open", "board.peek", "board.once", "notes.open"
 SWITCHES = st.sampled_from(["board", "notes", "board.once", "chat"])
 DEATHS = st.sampled_from([Death.CRASH, Death.CRASH, Death.CRASH, Death.KILLED, Death.ZYGOTE, Death.VIOLATION])
 ASKERS = st.sampled_from([AGENT, AGENT, AGENT, DEMO, PERSON])
-TIMES = st.sampled_from([0, 300, 2_000, 6_000, 30_000, 61_000])
+TIMES = st.sampled_from([0, 300, 2_000, 6_000, 30_000, 61_000, IDLE_AFTER_MS])
 
 
 def input_for(tool_id: str, x: int = 0) -> dict[str, Any]:
@@ -39,7 +43,7 @@ class Anything(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.world = World()
+        self.world = World(view=DictView(WITH_CHAT))
         self.world.boot()
         self.seen = self.world.view.copy()
         self.made = 0
@@ -119,6 +123,22 @@ class Anything(RuleBasedStateMachine):
     def raise_app(self, app: str, is_chat: bool) -> None:
         for instance in self.instances(app):
             self.world.say(PERSON, h.FocusRaise(instance_id="chat" if is_chat else instance.instance_id))
+
+    @rule(app=APPS)
+    def open_app(self, app: str) -> None:
+        self.world.say(PERSON, AppOpen(app_scope=app))
+
+    @rule(app=APPS, pick=st.integers(0, 5), is_empty=st.booleans())
+    def go_on_with_a_session(self, app: str, pick: int, is_empty: bool) -> None:
+        sessions = self.world.rows(AppSession)
+        if is_empty:
+            self.world.say(PERSON, AppStartEmpty(app_scope=app))
+        elif sessions:
+            self.world.say(PERSON, SessionsContinue(app_session_id=sessions[-1 - pick % len(sessions)].app_session_id))
+
+    @rule()
+    def memory_runs_short(self) -> None:
+        self.world.say(KERNEL, MemoryRanShort())
 
     # --- the workers
 

@@ -61,5 +61,5 @@ class DyingStore(Store):
 
 if __name__ == "__main__":
     del sys.argv[1:4]
-    serve.Store = DyingStore  # type: ignore[misc]
+    serve.Store = DyingStore  # type: ignore[attr-defined]
     sys.exit(main())

@@ -69,4 +69,4 @@ def install(file: str) -> None:
 
     names: Any = builtins
     setattr(names, _NOTE, note)
-    sys.meta_path.insert(0, _Finder())  # type: ignore[arg-type]
+    sys.meta_path.insert(0, _Finder())

@@ -33,9 +33,9 @@ class TrioClock(Clock):
         return Stamp(now=now, boot_id="boot", boottime_ms=self.boottime_ms(), token="0" * 32, first_number=first_number)
 
 
-def counted_rows(home: Path) -> list[tuple[str, int]]:
+def counted_rows(home: Path) -> list[tuple[object, ...]]:
     with opened_copy(home) as db:
-        return db.execute("SELECT code, count FROM audit WHERE event = 'command.refused' AND count IS NOT NULL").fetchall()
+        return list(db.execute("SELECT code, count FROM audit WHERE event = 'command.refused' AND count IS NOT NULL"))
 
 
 @pytest.mark.clause("16")

@@ -50,7 +50,8 @@ OPEN = ("call", "task-dashboard.open", "--format", "json", "--args-json", '{"tas
 def test_call_starts_a_kernel_that_the_reading_verbs_then_find(lineup: Command) -> None:
     called = lineup("call", "runtime.status", "--format", "json")
     assert called["status"] == "completed"
-    assert lineup("ps", "--format", "json")["instances"] == []
+    scopes = [instance["app_scope"] for instance in lineup("ps", "--format", "json")["instances"]]
+    assert "task-dashboard" not in scopes, "a tool of the kernel's own starts no app"
     listed = lineup("calls", "list", "--format", "json")["calls"]
     assert [call["call_id"] for call in listed] == [called["call_id"]]
     shown = lineup("calls", "show", called["call_id"], "--format", "json")

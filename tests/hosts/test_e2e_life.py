@@ -49,8 +49,9 @@ async def test_a_view_and_its_calls_survive_kill_9_of_the_kernel(launcher: Launc
             invoke = CallInvoke(tool_id="task-dashboard.open", input={"task_id": "t1", "title": "A task"}, call_id="call_1")
             await admin.request(invoke)
             await host.wait_call("call_1", "running")
+            before = host.restarts
             os.kill(_kernel_pid(launcher), signal.SIGKILL)
-            await host.wait_until(lambda mirror: host.restarts or None)
+            await host.wait_until(lambda mirror: host.restarts > before or None)
             await host.wait_call("call_1", "running")
             await host.cancel("call_1")
             assert (await host.wait_call("call_1"))["status"] == "cancelled"

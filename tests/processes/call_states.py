@@ -10,7 +10,6 @@ from dataclasses import dataclass
 import trio
 
 from kernel.protocol.host import AppClose, InstancesList
-from lineup_sdk.protocol.messages import JsonObject
 from tests.processes.peers import Agent, Person
 
 
@@ -112,5 +111,5 @@ def finals_of(agent: Agent) -> dict[str, set[str]]:
     return seen
 
 
-def attempts_of(person: Person, *calls: str) -> list[JsonObject]:
+def attempts_of(person: Person, *calls: str) -> list[int]:
     return [person.calls[call_id]["attempts"] for call_id in calls]

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.processes.kernel_under_test import KernelUnderTest, sub_reaper
-from tests.processes.written_app import FIXTURE, write_raw_app
+from tests.processes.written_app import ASKER, FIXTURE, write_raw_app
 
 SCOPES = ("deaf", "flooder", "noisy", "other", "raw", "rude", "sleeper", "stubborn", "witness")
 
@@ -23,7 +23,7 @@ def reaping() -> Iterator[None]:
 @pytest.fixture(scope="session")
 def apps(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     parent = tmp_path_factory.mktemp("apps")
-    return [FIXTURE, *(write_raw_app(parent, scope) for scope in SCOPES)]
+    return [ASKER, FIXTURE, *(write_raw_app(parent, scope) for scope in SCOPES)]
 
 
 @pytest.fixture(scope="session")

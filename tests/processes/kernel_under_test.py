@@ -79,10 +79,14 @@ class Tree:
                 await trio.lowlevel.wait_readable(fd)
         for fd in self.fds:
             os.close(fd)
+        self._reap()
+        assert not self.left()
+
+    def _reap(self) -> None:
+        """Take the ends of those that became children of this process."""
         for pid in self.pids:
             with suppress(ChildProcessError):
                 os.waitpid(pid, os.WNOHANG)
-        assert not self.left()
 
     def left(self) -> list[int]:
         """Processes that still live in its namespaces."""
@@ -148,9 +152,9 @@ class KernelUnderTest:
         self._inherited.sendall(encode_frame(to_frame(HostHello(wire=WIRE_VERSION, role="admin")), MAX_FRAME_BYTES))
         assert self._inherited.recv(4), self.log.read_text()
 
-    async def join(self, nursery: trio.Nursery, role: str = "view", label: str = "console") -> Person:
-        """One view or admin more, over the local socket."""
-        return await self._greet(nursery, Person(self.connect()), {"role": role, "label": label, "pairing": self.pairing})
+    async def join(self, nursery: trio.Nursery, role: str = "view", label: str = "console", **more: object) -> Person:
+        """One view or admin more, over the local socket; more: of its hello, such as providers."""
+        return await self._greet(nursery, Person(self.connect()), {"role": role, "label": label, "pairing": self.pairing, **more})
 
     async def agent(self, nursery: trio.Nursery, *, demo: bool = False, acknowledges: bool = True) -> Agent:
         """Open the door; while the kernel has not noticed that another Agent left, knock again."""

@@ -8,5 +8,6 @@ from kernel import zygote
 from kernel.__main__ import main
 
 if __name__ == "__main__":
-    zygote.launch_command = lambda: [sys.executable, "-c", "pass"]  # the program alone; everything after it is the kernel's own
+    # The program alone; the arguments after it are the kernel's own.
+    zygote.launch_command = lambda: [sys.executable, "-c", "pass"]  # type: ignore[attr-defined]
     sys.exit(main())

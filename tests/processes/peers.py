@@ -133,6 +133,7 @@ class Person(Peer):
         self.calls: dict[str, JsonObject] = {}
         self.instances: dict[str, JsonObject] = {}
         self.statuses: dict[str, list[str]] = {}
+        self.interactions: dict[str, JsonObject] = {}
         self.results: dict[str, JsonObject] = {}
         self.focus: list[str] = []
         self.acknowledges = True
@@ -150,6 +151,8 @@ class Person(Peer):
                     self._see("call", call)
                 for instance in frame["state"]["instances"]:
                     self._see("instance", instance)
+                for interaction in frame["state"]["interactions"]:
+                    self._see("interaction", interaction)
             case "delta":
                 for change in frame["changes"]:
                     self._see(change["kind"], change["value"])
@@ -164,6 +167,8 @@ class Person(Peer):
                 seen.append(value["status"])
         elif kind == "instance":
             self.instances[value["instance_id"]] = value
+        elif kind == "interaction":
+            self.interactions[value["interaction_id"]] = value
         elif kind == "focus":
             self.focus = value
 
@@ -179,7 +184,8 @@ class Person(Peer):
         number = self._last_id
         self.put(message, number)
         reply = await self.until(lambda: self._replies.get(number))
-        return reply["value"] if "value" in reply else reply["receipt"]
+        said: JsonObject = reply["value"] if "value" in reply else reply["receipt"]
+        return said
 
     async def status(self, call_id: str, *wanted: str) -> JsonObject:
         """Wait until the call stands in one of these statuses; returns its summary."""
@@ -189,6 +195,10 @@ class Person(Peer):
             return call if call is not None and call["status"] in wanted else None
 
         return await self.until(find)
+
+    async def interaction(self, is_it: Callable[[JsonObject], bool]) -> JsonObject:
+        """Wait for an interaction of which this is true."""
+        return await self.until(lambda: next((one for one in self.interactions.values() if is_it(one)), None))
 
     async def result(self, call_id: str) -> JsonObject:
         """Wait for the result of an own call."""

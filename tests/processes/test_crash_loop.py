@@ -109,9 +109,7 @@ async def test_zygote_deaths_restart_all_count_for_no_instance_and_end_the_kerne
 
 @pytest.mark.clause("16")
 @pytest.mark.invariant("47")
-async def test_an_app_that_never_returns_to_its_loop_stops_nobody_and_can_be_cancelled(
-    warm: KernelUnderTest, nursery: trio.Nursery
-) -> None:
+async def test_an_app_that_never_returns_to_its_loop_stops_nobody_else_and_is_ended(warm: KernelUnderTest, nursery: trio.Nursery) -> None:
     person = await warm.join(nursery)
     agent = await warm.agent(nursery)
     await agent.result(await agent.invoke("fixture.echo", {"text": "started"}))

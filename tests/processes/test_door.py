@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 import trio
 
 from kernel.protocol.host import CallsShow, KernelStatus, MessageSend, MessagesList
+from lineup_sdk.protocol.messages import JsonObject
 from tests.processes.conftest import Starter
 from tests.processes.kernel_under_test import KernelUnderTest
 from tests.processes.peers import Agent, new_name
@@ -78,7 +81,7 @@ async def test_rows_not_acknowledged_come_again_in_order_with_the_same_bytes(sta
         await person.status(call_id, "completed")
 
 
-def _without_inventory(agent: Agent) -> list[dict[str, object]]:
+def _without_inventory(agent: Agent) -> list[JsonObject]:
     """A new Agent gets the inventory anew: that row is another one each time."""
     return [one for one in agent.envelopes if not one["type"].endswith("client.inventory")]
 
@@ -87,7 +90,7 @@ def _without_inventory(agent: Agent) -> list[dict[str, object]]:
 async def test_every_envelope_gets_its_receipt(warm: KernelUnderTest, nursery: trio.Nursery) -> None:
     agent = await warm.agent(nursery)
     good = {"call_id": new_name("call"), "tool_id": "runtime.status", "inventory_revision": agent.revision, "input": {}}
-    cases: list[tuple[dict[str, object], str | None]] = [
+    cases: list[tuple[JsonObject, str | None]] = [
         (agent.envelope("message.text", {"text": "hello"}), None),
         (agent.envelope("task.update", {"task_id": "t", "title": "T", "state": "running"}), None),
         (agent.envelope("tool.call", good), None),
@@ -102,7 +105,7 @@ async def test_every_envelope_gets_its_receipt(warm: KernelUnderTest, nursery: t
         (agent.envelope("message.text", {"text": "hello"}, type="lineup.v2.message.text"), "unsupported_version"),
     ]
     for envelope, code in cases:
-        receipt = await agent.resend(envelope)  # type: ignore[arg-type]
+        receipt = await agent.resend(envelope)
         assert (receipt["accepted"], receipt.get("code")) == (code is None, code)
 
 
@@ -124,7 +127,12 @@ async def test_the_same_bytes_are_acknowledged_again_and_other_bytes_are_refused
 async def test_a_call_sent_again_gets_its_stored_row_again_and_never_runs_twice(warm: KernelUnderTest, nursery: trio.Nursery) -> None:
     person = await warm.join(nursery)
     agent = await warm.agent(nursery)
-    payload = {"call_id": new_name("call"), "tool_id": "fixture.remember", "inventory_revision": agent.revision, "input": {"value": "x"}}
+    payload: JsonObject = {
+        "call_id": new_name("call"),
+        "tool_id": "fixture.remember",
+        "inventory_revision": agent.revision,
+        "input": {"value": "x"},
+    }
     envelope = agent.envelope("tool.call", payload)
     await agent.resend(envelope)
     await agent.result(payload["call_id"])
@@ -144,7 +152,7 @@ async def test_an_unknown_type_is_kept_as_inert_text_and_moves_nothing(warm: Ker
     person = await warm.join(nursery)
     agent = await warm.agent(nursery)
     before = await person.ask(KernelStatus())
-    payload = {"call_id": new_name("call"), "tool_id": "fixture.echo", "input": {"text": "x"}}
+    payload: JsonObject = {"call_id": new_name("call"), "tool_id": "fixture.echo", "input": {"text": "x"}}
     for kind in ("lineup.v1.tool.calls", "lineup.v2.tool.call", "tool.call", "LINEUP.V1.TOOL.CALL"):
         receipt = await agent.send("x", payload, type=kind)
         assert receipt["code"] in {"unsupported_type", "unsupported_version"}
@@ -169,3 +177,22 @@ async def test_acknowledgements_of_foreign_or_unknown_rows_change_nothing(warm: 
     assert person.calls[call_id]["status"] == "submitted"
     agent.acknowledge(row["message_id"])
     await person.status(call_id, "completed")
+
+
+@pytest.mark.clause("2.1")
+@pytest.mark.clause("6.5")
+@pytest.mark.parametrize("data", ["deep", "bytes"])
+async def test_no_report_of_an_app_becomes_an_envelope_that_the_agent_has_to_refuse(
+    start: Starter, nursery: trio.Nursery, data: str
+) -> None:
+    """An envelope adds depth, and has no byte strings: what would not fit an Agent's frame is refused to the App."""
+    kernel = start()
+    await kernel.first_view(nursery)
+    agent = await kernel.agent(nursery)
+    nested: JsonObject = {}
+    for _ in range(13):
+        nested = {"d": nested}
+    progress = {"type": "tool.progress", "call_id": "THIS", "percent": 5, "data": nested if data == "deep" else {"b": "BYTES"}}
+    asked = json.dumps([{"type": "tool.accept", "call_id": "THIS"}, progress])
+    result = await agent.result(await agent.invoke("other.send", {"json": asked}))
+    assert [one["accepted"] for one in json.loads(result["result"]["json"])] == [True, False]

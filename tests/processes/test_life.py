@@ -16,8 +16,8 @@ import pytest
 import trio
 
 from kernel import migrations
+from kernel.database import CHECKSUM_VFS, load_checksums
 from kernel.protocol.host import KernelStatus, MessageSend
-from kernel.store_open import CHECKSUM_VFS, load_checksums
 from tests.processes.conftest import Starter
 from tests.processes.kernel_under_test import ROOT, KernelUnderTest, opened_folder
 
@@ -170,7 +170,7 @@ async def test_another_user_is_not_admitted_even_where_the_folder_lets_it_in(war
             "import os, socket, sys; os.setgid(65534); os.setuid(65534); s = socket.socket(socket.AF_UNIX); s.connect(sys.argv[1]);"
             "s.settimeout(30); print(repr(s.recv(100)))"
         )
-        done = await trio.run_process([sys.executable, "-c", program, os.path.relpath(sock)], cwd=ROOT, capture_stdout=True, check=True)
+        done = await trio.run_process([sys.executable, "-c", program, str(sock)], cwd=ROOT, capture_stdout=True, check=True)
     finally:
         for path, mode in modes.items():
             path.chmod(mode)
@@ -192,7 +192,7 @@ async def test_many_who_knock_and_say_nothing_do_not_end_the_kernel(start: Start
     """They hold as many descriptors as there are places, no more; those who came before are served on."""
     kernel = start()
     person = await kernel.first_view(nursery)
-    silent = []
+    silent: list[socket.socket] = []
     try:
         while len(silent) < 64 + 17 + 16:
             silent.append(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM))

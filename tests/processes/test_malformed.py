@@ -26,7 +26,7 @@ def framed(frame: dict[str, Any]) -> str:
 
 
 # What is a frame, and not a message of a worker.
-WRONG_MESSAGES = {
+WRONG_MESSAGES: dict[str, dict[str, Any]] = {
     "no type": {"n": 1},
     "type that is no text": {"type": 7, "n": 1},
     "unknown type": {"type": "no.such"},
@@ -88,7 +88,12 @@ HOST_FRAMES = [one["hex"] for one in VECTORS if one["name"] != "length one over 
 async def test_every_malformed_frame_of_a_host_ends_its_channel_alone(warm: KernelUnderTest, nursery: trio.Nursery, role: str) -> None:
     """Each after a good hello, and each in the place of the hello."""
     witness = await warm.join(nursery)
-    wrong = ({"type": "no.such", "id": 1}, {"type": "hello", "wire": 1, "role": role}, {"type": "ping", "n": 1}, {"id": 3})
+    wrong: tuple[dict[str, Any], ...] = (
+        {"type": "no.such", "id": 1},
+        {"type": "hello", "wire": 1, "role": role},
+        {"type": "ping", "n": 1},
+        {"id": 3},
+    )
     for text in [*HOST_FRAMES, *(framed(frame) for frame in wrong)]:
         peer: Peer = await (warm.agent(nursery) if role == "agent" else warm.join(nursery, role))
         await _write(peer, bytes.fromhex(text))
@@ -176,7 +181,7 @@ async def test_a_foreign_call_is_exactly_as_unknown_as_none(warm: KernelUnderTes
     await person.status(foreign, "waiting_for_app")
     ended = await agent.invoke("fixture.echo", {"text": "x"})
     await agent.result(ended)
-    requests = [
+    requests: list[dict[str, Any]] = [
         {"type": "tools.get"},
         {"type": "tool.accept"},
         {"type": "tool.progress", "percent": 5},

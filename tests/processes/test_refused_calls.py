@@ -46,7 +46,7 @@ def rows_of(home: Path) -> dict[str, set[tuple[Any, ...]]]:
 async def refuse(agent: Agent, tool_id: str, given: dict[str, Any], more: dict[str, Any], code: str) -> dict[str, Any]:
     """Make one call that has to be refused; returns the receipt."""
     outer = {name: more[name] for name in ("app_scope", "instance_id") if name in more}
-    payload = {"call_id": new_name("call"), "tool_id": tool_id, "inventory_revision": agent.revision, "input": given}
+    payload: dict[str, Any] = {"call_id": new_name("call"), "tool_id": tool_id, "inventory_revision": agent.revision, "input": given}
     payload |= {name: value for name, value in more.items() if name == "inventory_revision"}
     payload = {name: value for name, value in payload.items() if value is not None}
     receipt = await agent.send("tool.call", payload, **outer)
@@ -105,9 +105,7 @@ async def test_a_stale_revision_is_told_the_difference_and_mended_in_one_step(wa
 
 
 @pytest.mark.clause("6.4")
-async def test_a_used_call_id_with_other_content_is_a_conflict_and_the_first_call_stays(
-    warm: KernelUnderTest, nursery: trio.Nursery
-) -> None:
+async def test_a_used_call_id_with_other_content_is_a_conflict_and_changes_nothing(warm: KernelUnderTest, nursery: trio.Nursery) -> None:
     agent = await warm.agent(nursery)
     person = await warm.join(nursery)
     call_id = await agent.invoke("fixture.echo", {"text": "first"})

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 import trio
 
@@ -48,7 +50,7 @@ async def test_a_view_sees_every_change_of_a_call_in_order(warm: KernelUnderTest
         for status, call_id in calls.items():
             await view.status(call_id, status)
             seen = view.statuses[call_id]
-            assert all(later in reachable(earlier) for earlier, later in zip(seen, seen[1:], strict=False)), seen
+            assert all(later in reachable(earlier) for earlier, later in pairwise(seen)), seen
         assert [frame["seq"] for frame in view.of_type("delta")] == list(range(1, len(view.of_type("delta")) + 1))
     assert person.statuses[calls["completed"]][-3:] in (["running", "submitted", "completed"], ["waiting_for_app", "running", "completed"])
 

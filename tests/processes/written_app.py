@@ -15,6 +15,7 @@ from typing import Any
 
 RAW_SOURCE = Path(__file__).resolve().parent / "apps" / "raw.py"
 RAW_VERBS = ("burst", "deaf", "heard", "hold", "seal", "send", "write")
+ASKER = Path(__file__).resolve().parents[1] / "fixtures" / "apps" / "asker"
 FIXTURE = Path(__file__).resolve().parents[1] / "fixtures" / "apps" / "fixture"
 
 _SCHEMA: Mapping[str, Any] = {
@@ -30,12 +31,12 @@ def write_raw_app(parent: Path, scope: str) -> Path:
     return write_app(parent, scope, RAW_SOURCE.read_bytes(), RAW_VERBS)
 
 
-def write_app(parent: Path, scope: str, source: bytes, verbs: Sequence[str]) -> Path:
-    """Make an app folder; returns it."""
+def write_app(parent: Path, scope: str, source: bytes, verbs: Sequence[str], capabilities: Sequence[str] = ()) -> Path:
+    """Make an app folder; returns it. capabilities: what its Manifest requests."""
     folder = parent / scope
     folder.mkdir()
     (folder / "app.py").write_bytes(source)
-    (folder / "manifest.json").write_text(json.dumps(_manifest(scope, source, verbs)))
+    (folder / "manifest.json").write_text(json.dumps(_manifest(scope, source, verbs) | {"requested_capabilities": list(capabilities)}))
     return folder
 
 

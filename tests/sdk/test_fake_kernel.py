@@ -190,7 +190,7 @@ async def test_an_identity_key_and_an_ungranted_type_are_refused_capability_deni
         life = kernel._require_life()
         life._send_receipt = lambda request_id, refused: replies.append((request_id, refused.code))
         life._take({"type": "tool.complete", "id": 7, "call_id": "c", "result": {}, "app_scope": "other"})
-        life._take({"type": "surface.open", "id": 8})
+        life._take({"type": "ui.get", "id": 8, "interaction_id": "int_7"})
     assert replies == [(7, "capability_denied"), (8, "capability_denied")]
 
 

@@ -64,7 +64,7 @@ async def test_a_ping_is_answered_at_once_and_not_together_with_later_work(scrip
         ({"type": "ping", "n": "1"}, "field_kind"),
         ({"type": "reply", "id": 99, "receipt": {"accepted": True, "at": ""}}, "reply_id"),
         ({"type": "context.changed", "state": "floating"}, "context"),
-        (to_frame(Chunk(of="x", data=b"", last=True)), "out_of_place"),
+        (to_frame(Chunk(of="x", data=b"", last=True)), "chunk_of"),
         (to_frame(Welcome(wire=1, epoch="e", context=CONTEXT)), "out_of_place"),
     ],
 )

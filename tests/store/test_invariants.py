@@ -82,7 +82,7 @@ INSERT INTO inbox_row SELECT 99, message_id, app_scope, conversation_id, instanc
   delivered_life, crash_count, body_bytes FROM inbox_row
 """
 _COPY_OUTBOX_ROW = """
-INSERT INTO outbox_row SELECT 99, 'other', destination, conversation_id, kind, envelope_cbor, created_at, call_number, state FROM outbox_row
+INSERT INTO outbox_row SELECT 99, 'other', destination, conversation_id, kind, envelope_cbor, created_at, call_number, state, refused_code FROM outbox_row
 """
 
 
@@ -111,7 +111,7 @@ def test_a_step_outside_the_tables_is_told(raw: apsw.Connection) -> None:
     raw.execute("UPDATE tool_call SET status = 'running' WHERE number = 2")
     raw.execute("UPDATE instance SET state = 'starting' WHERE number = 5")
     assert check_inv_10(raw) == [
-        "INV-10: call 1 went from waiting_for_app to received",
-        "INV-10: call 2 went from completed to running",
+        "INV-10: tool_call 1 went from waiting_for_app to received",
+        "INV-10: tool_call 2 went from completed to running",
         "INV-10: instance 5 went from stopped to starting",
     ]

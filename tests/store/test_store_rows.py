@@ -12,29 +12,35 @@ from typing import Any, get_args
 import pytest
 
 from kernel.core.decision import Speaker
-from kernel.core.machines import CallStatus, InboxState, InstanceState, OutboxState
+from kernel.core.machines import CallStatus, InboxState, InstanceState, InteractionStatus, OutboxState
 from kernel.core.records import (
     Cancel,
     Deadline,
     Door,
     FocusStack,
     Instance,
+    Interaction,
+    InteractionKind,
+    InteractionSource,
     KeptDescriptor,
     Key,
     OutboxKind,
     OutboxRow,
+    Place,
+    Policy,
     Record,
     SavedState,
     Source,
     Switch,
+    TimelineMessage,
     ToolCall,
     encode_body,
 )
 from kernel.migrations import SCHEMA_PATH
-from kernel.store_rows import PUTS
+from kernel.store import PUTS
 from kernel.store_view import StoreView
 from lineup_sdk.protocol.codes import Code
-from tests.store.world import NOW, World, call, golden_manifest, inbox_row, instance, message, open_raw, outbox_row, session
+from tests.store.world import NOW, World, call, golden_manifest, inbox_row, instance, interaction, message, open_raw, outbox_row, session
 
 FULL_CALL = call(
     7,
@@ -47,6 +53,8 @@ FULL_CALL = call(
     deadline=Deadline("boot-1", 60_000),
     cancel=Cancel.ACKNOWLEDGED,
     cancel_deadline=Deadline("boot-1", 2_000),
+    human_waits=2,
+    held_ms=4_000,
     progress_cbor=encode_body({"percent": 4.5}),
     progress_window_ms=900,
     progress_count=3,
@@ -68,8 +76,29 @@ FULL_INSTANCE = instance(
     close_reason="person",
     stopped_at=NOW,
     error=Code.APP_CRASHED,
+    ui_subscribed_life=4,
+)
+FULL_INTERACTION = interaction(
+    6,
+    InteractionStatus.SUBMITTED,
+    kind=InteractionKind.INPUT,
+    source=InteractionSource.MINIAPP_TOOL,
+    owner_app_scope="task-dashboard",
+    owner_instance_id="ins_e1_01",
+    call_number=4,
+    parent_call_number=5,
+    app_session_id="ses_e1_01",
+    place=Place.MODAL,
+    expires_at=NOW,
+    deadline=Deadline("boot-1", 9_000),
+    result_cbor=encode_body({"outcome": "answered"}),
+    answered_by_view="view-3-web",
+    error_code=Code.EXPIRED,
+    updated_at=NOW + timedelta(seconds=1),
 )
 FULL_INBOX_ROW = inbox_row(5, state=InboxState.PARKED, delivery_count=2, delivered_life=1, crash_count=2)
+FULL_OUTBOX_ROW = outbox_row(9, OutboxKind.FINAL, call_number=7, state=OutboxState.REFUSED, refused_code="too_long")
+FULL_MESSAGE = message(4, app_session_id="ses_e1_01", author=Source.PERSON, is_folded=True)
 
 ROUND_TRIPS: list[tuple[Record, Callable[[StoreView], Record | None]]] = [
     (call(7), lambda view: view.call(7)),
@@ -82,8 +111,12 @@ ROUND_TRIPS: list[tuple[Record, Callable[[StoreView], Record | None]]] = [
     (SavedState(app_session_id="s", state_cbor=b"\x00", updated_at=NOW), lambda view: view.saved_state("s")),
     (inbox_row(5), lambda view: view.inbox_row("ins_e1_01", "in-5")),
     (FULL_INBOX_ROW, lambda view: view.inbox_row("ins_e1_01", "in-5")),
-    (outbox_row(9, OutboxKind.FINAL, call_number=7, state=OutboxState.REFUSED), lambda view: view.outbox_row("msg_e1_09")),
-    (message(4, app_session_id="ses_e1_01", author=Source.PERSON), lambda view: view.messages()[0][0]),
+    (interaction(6), lambda view: view.interaction("int_e1_06")),
+    (FULL_INTERACTION, lambda view: view.interaction("int_e1_06")),
+    (FULL_OUTBOX_ROW, lambda view: view.outbox_row("msg_e1_09")),
+    (FULL_MESSAGE, lambda view: view.messages()[0][0]),
+    (message(4), lambda view: view.timeline_entry(4)),
+    (session(2, closed_at=NOW), lambda view: view.sessions.by_id("ses_e1_02")),
     (Key(digest=b"k" * 32, content_digest=b"c" * 32, number=4, outcome="failed"), lambda view: view.key(b"k" * 32)),
 ]
 
@@ -100,11 +133,12 @@ def test_switches_door_inventory_and_descriptors_come_back_in_the_view(world: Wo
     world.turn(world.publish())
     published = world.publish(frozenset({"task-dashboard"}))
     kept = KeptDescriptor(digest=tool.digest, document_cbor=encode_body(tool.content))
-    world.turn(Switch(name="task-dashboard", enabled=False), published, Door(destination=Source.DEMO), kept, kept)
+    world.turn(Policy(name="p", allowed=True), Policy(name="q", allowed=False), Switch(name="task-dashboard", enabled=False), published, Door(destination=Source.DEMO), kept, kept)
     for is_restarted in (False, True):
         view = (world.reopen() if is_restarted else world.store).view
         assert view.enablement.disabled == {"task-dashboard"}
         assert view.door() is Source.DEMO
+        assert (view.is_allowed("p"), view.is_allowed("q")) == (True, False)
         assert view.inventory.revision == "e1.2"
         assert [tool.id for tool in view.inventory.tools] == ["runtime.status"]
 
@@ -113,7 +147,7 @@ def test_every_record_kind_has_its_put_and_its_round_trip() -> None:
     kinds = set(get_args(Record))
     assert set(PUTS) == kinds
     tried = {type(record) for record, _ in ROUND_TRIPS}
-    assert {kind.__name__ for kind in kinds - tried} == {"Switch", "Door", "PublishedInventory", "KeptDescriptor"}  # the test above
+    assert {kind.__name__ for kind in kinds - tried} == {"Switch", "Door", "Policy", "PublishedInventory", "KeptDescriptor"}  # the test above
 
 
 def _changed(value: Any) -> Any:
@@ -141,20 +175,24 @@ def _changed(value: Any) -> Any:
 MUTABLE: dict[type, set[str]] = {
     ToolCall: {
         "status", "updated_at", "instance_id", "attempts", "delivered_life", "raised", "deadline", "cancel", "cancel_deadline",
-        "progress_cbor", "progress_window_ms", "progress_count", "result_cbor", "error_code",
+        "human_waits", "held_ms", "progress_cbor", "progress_window_ms", "progress_count", "result_cbor", "error_code",
     },
     Instance: {
         "app_version", "bundle_digest", "state", "life", "tools_subscribed", "inbox_subscribed", "crash_boot_id", "crashes_ms",
-        "act_boot_id", "act_ms", "close_reason", "stopped_at", "error",
+        "act_boot_id", "act_ms", "close_reason", "stopped_at", "error", "is_ending", "ui_subscribed_life",
     },
+    Interaction: {"status", "updated_at", "place", "deadline", "result_cbor", "answered_by_view", "error_code"},
     type(FULL_INBOX_ROW): {"instance_id", "state", "delivery_count", "delivered_life", "crash_count"},
-    OutboxRow: {"state"},
+    OutboxRow: {"state", "refused_code"},
+    TimelineMessage: {"is_folded"},
 }  # fmt: skip
 UPSERTS = [
     (FULL_CALL, "SELECT * FROM tool_call"),
     (FULL_INSTANCE, "SELECT * FROM instance"),
+    (FULL_INTERACTION, "SELECT * FROM interaction"),
     (FULL_INBOX_ROW, "SELECT * FROM inbox_row"),
-    (outbox_row(9, OutboxKind.FINAL, call_number=7), "SELECT * FROM outbox_row"),
+    (FULL_OUTBOX_ROW, "SELECT * FROM outbox_row"),
+    (FULL_MESSAGE, "SELECT * FROM timeline_message"),
 ]
 
 
@@ -197,6 +235,10 @@ def _closed_list(table: str, column: str) -> set[str]:
         ("door", "destination", Source),
         ("inbox_row", "state", InboxState),
         ("instance", "state", InstanceState),
+        ("interaction", "kind", InteractionKind),
+        ("interaction", "place", Place),
+        ("interaction", "source", InteractionSource),
+        ("interaction", "status", InteractionStatus),
         ("outbox_row", "destination", Source),
         ("outbox_row", "kind", OutboxKind),
         ("outbox_row", "state", OutboxState),

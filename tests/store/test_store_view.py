@@ -118,7 +118,7 @@ def test_current_instances_are_those_that_are_neither_stopped_nor_failed(world: 
     view = world.store.view
     current = [record for record in made if record.state not in {InstanceState.STOPPED, InstanceState.FAILED}]
     assert list(view.current_instances()) == [*current, other]
-    assert view.current_instance("task-dashboard") == current[-1]
+    assert view.current_instance("task-dashboard") == current[-2]  # the last of them is closing
     assert view.current_instance("whiteboard") == other
     assert view.current_instance("chat") is None
     assert view.instance(made[-1].instance_id) == made[-1]
@@ -189,12 +189,44 @@ def test_a_row_that_is_sent_again_waits_again(world: World) -> None:
 
 def test_messages_come_in_windows_with_the_state_of_their_rows(world: World) -> None:
     said = message(2, author=Source.PERSON, message_id="msg_e1_03")
-    world.turn(message(1), said, outbox_row(3), message(4))
+    row = outbox_row(3, state=OutboxState.REFUSED, refused_code="too_long")
+    in_app = message(4, app_session_id="ses_e1_01")
+    world.turn(message(1), said, row, in_app)
     view = world.store.view
-    assert list(view.messages()) == [(message(1), None), (said, OutboxState.PENDING), (message(4), None)]
-    assert list(view.messages(before=4, limit=1)) == [(said, OutboxState.PENDING)]
-    assert view.message(2) == (said, OutboxState.PENDING)
+    assert list(view.messages()) == [(message(1), None), (said, row), (in_app, None)]
+    assert list(view.messages(before=4, limit=1)) == [(said, row)]
+    assert list(view.messages(app_session_id="ses_e1_01")) == [(in_app, None)]
+    assert view.message(2) == (said, row)
     assert view.message(3) is None
+
+
+@pytest.mark.clause("8.4")
+def test_sessions_are_listed_newest_first_with_what_was_said_in_them_and_chats_own_is_not(world: World) -> None:
+    chat, old, new = session(1, app_scope="chat"), session(2, closed_at=NOW), session(3, continues="ses_e1_02")
+    gone = instance(4, InstanceState.STOPPED, app_session_id="ses_e1_02")
+    failed = instance(5, InstanceState.FAILED, app_session_id="ses_e1_03")
+    world.turn(chat, old, new, gone, failed, message(6, app_session_id="ses_e1_03"))
+    sessions = world.store.view.sessions
+    assert list(sessions.newest()) == [new, old]
+    assert list(sessions.newest(before=3)) == [old]
+    assert list(sessions.newest(limit=1)) == [new]
+    assert sessions.newest_instance("ses_e1_03") == failed
+    assert [sessions.has_failed(one) for one in (old, new)] == [False, True]
+    assert [sessions.message_count(one.app_session_id) for one in (old, new)] == [0, 1]
+
+
+@pytest.mark.clause("8.3")
+def test_when_an_instance_was_last_used_is_known_in_this_run_and_forgotten_with_it(world: World) -> None:
+    world.turn(instance(1, InstanceState.BACKGROUND))
+    first_ms = world.store.view.quiet_since_ms("ins_e1_01")
+    assert first_ms == world.boottime_ms
+    world.turn(session(2))
+    assert world.store.view.quiet_since_ms("ins_e1_01") == first_ms
+    world.turn(inbox_row(3, instance_id="ins_e1_01"))
+    assert world.store.view.quiet_since_ms("ins_e1_01") == world.boottime_ms > first_ms
+    assert world.reopen().view.quiet_since_ms("ins_e1_01") == 0
+    world.turn(instance(1, InstanceState.STOPPED))
+    assert world.store.view.quiet_since_ms("ins_e1_01") == 0
 
 
 @pytest.mark.clause("6.5")
@@ -259,7 +291,7 @@ def _use_every_read(view: StoreView) -> None:
         read("x")
     for look in (view.call_by_id, view.inbox_size, view.outbox_row, view.open_call_count_of, view.parked_rows):
         look("x")
-    for by_number in (view.call, view.final_row, view.pending_progress_row, view.outbox_rows_of_call, view.message):
+    for by_number in (view.call, view.final_row, view.pending_progress_row, view.outbox_rows_of_call, view.message, view.timeline_entry):
         by_number(1)
     for plain in (view.unrouted_calls, view.next_deadline_ms, view.current_instances, view.focus, view.instances, view.audit_tail):
         plain()
@@ -269,6 +301,10 @@ def _use_every_read(view: StoreView) -> None:
     view.outbox_pending(Source.AGENT, 0, 1)
     view.pending_inventory_row(Source.AGENT)
     view.messages()
+    view.messages(app_session_id="x")
+    view.sessions.newest()
+    for read_session in (view.sessions.by_id, view.sessions.newest_instance, view.sessions.message_count):
+        read_session("x")
     for state in (None, "open", "ended", CallStatus.FAILED):
         view.calls(state=state)
     with pytest.raises(KernelBug):

@@ -15,12 +15,15 @@ import apsw
 from kernel.core.builtin import RUNTIME
 from kernel.core.decision import AuditEntry, Decision, Origin, Speaker, Stamp
 from kernel.core.inventory import Enablement, publish
-from kernel.core.machines import CallStatus, InstanceState
+from kernel.core.machines import CallStatus, InstanceState, InteractionStatus
 from kernel.core.manifest import Manifest, parse_manifest
 from kernel.core.records import (
     AppSession,
     InboxRow,
     Instance,
+    Interaction,
+    InteractionKind,
+    InteractionSource,
     Key,
     OutboxKind,
     OutboxRow,
@@ -228,6 +231,27 @@ def message(number: int, **changes: Any) -> TimelineMessage:
         "created_at": NOW,
     }
     return TimelineMessage(**(facts | changes))
+
+
+def interaction(number: int, status: InteractionStatus = InteractionStatus.PRESENTED, **changes: Any) -> Interaction:
+    facts: dict[str, Any] = {
+        "number": number,
+        "interaction_id": f"int_e1_{number:02x}",
+        "kind": InteractionKind.CONFIRM,
+        "source": InteractionSource.AGENT_TOOL,
+        "owner_app_scope": "chat",
+        "owner_instance_id": None,
+        "conversation_id": "conversation_e1_00",
+        "call_number": None,
+        "parent_call_number": None,
+        "app_session_id": None,
+        "request_cbor": encode_body({"title": "Send?", "prompt": "Send it."}),
+        "shown_digest": b"s" * 32,
+        "created_at": NOW,
+        "status": status,
+        "updated_at": NOW,
+    }
+    return Interaction(**(facts | changes))
 
 
 def key_of(record: ToolCall) -> Key:

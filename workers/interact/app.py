@@ -3,19 +3,22 @@
 Rules:
 1. Whatever stands in the timeline, a card above all, was durable before this App heard of it and is answered without it. When it is
    gone, nothing is lost but this projection; the next life begins with the window and its saved state.
-2. What came from the Agent while the conversation was not in front is unread. The number of the newest entry that was read is saved.
+2. What came from the Agent while the conversation was not in front is unread. The number of the newest entry that was read is saved;
+   what is shown of it stands in the surface: {"mode", "unread", "summaries": [{"number", "text"}]}.
 3. Of the cards of one task only the newest is shown whole: the older ones are folded into one line.
 4. What calls did is summed up beside the Agent's next text, in one line. A call costs nothing here until then.
-5. Text that the person writes goes the same way from everywhere: `conversation.send_text` is the kernel's `message.send`.
+5. Text that the person writes goes the same way from everywhere: the surface's event `send` {text, key} becomes
+   `conversation.send_text`, which is the kernel's `message.send`; its key makes one message of it however often it is delivered.
+6. There is one mode, im. The events `mode` {mode} of the surface are asked of the kernel, and its refusal is shown.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 
-from lineup_sdk import MiniApp
-from lineup_sdk.app import JsonObject, TimelineChange
+from lineup_sdk import MiniApp, Refused
+from lineup_sdk.app import JsonObject, MiniAppContext, SurfaceEvent, TimelineChange
 
 TEXT = "lineup.v1.message.text"
 TASK = "lineup.v1.task.update"
@@ -61,6 +64,10 @@ class Projection:
         self.read = max(self.read, self.newest)
         self.unread.clear()
 
+    def shown_summaries(self) -> list[JsonObject]:
+        """The summaries as the surface holds them."""
+        return [{"number": number, "text": text} for number, text in sorted(self.summaries.items())]
+
     def _sum_up(self, number: int) -> None:
         if not self.calls:
             return
@@ -94,8 +101,11 @@ class Interact:
 
     async def load(self) -> None:
         """Take up where the last life was."""
+        await app.surface.open()
         self._saved = await app.state.load() or {}
         self.projection = Projection(self._saved.get("read", 0))
+        shown = (await app.surface.read()).state.get("summaries", [])
+        self.projection.summaries = {row["number"]: row["text"] for row in shown}
 
     async def take(self, changes: Sequence[TimelineChange]) -> None:
         """Follow a batch of changes, then keep what came of it."""
@@ -110,15 +120,16 @@ class Interact:
         await self.keep()
 
     async def keep(self) -> None:
-        """Save what a later life needs, when it is another than before."""
-        state: JsonObject = {
-            "read": self.projection.read,
-            "unread": len(self.projection.unread),
-            "summaries": [{"number": number, "text": text} for number, text in sorted(self.projection.summaries.items())],
-        }
+        """Save what a later life needs and show what the person sees, each when it is another than before."""
+        state: JsonObject = {"read": self.projection.read}
         if state != self._saved:
             await app.state.save(state)
             self._saved = state
+        await self.show(mode=app.context.mode, unread=len(self.projection.unread), summaries=self.projection.shown_summaries())
+
+    async def show(self, **members: object) -> None:
+        """Give these members of the surface these values."""
+        await app.surface.change(lambda now: None if members.items() <= now.items() else dict(members))
 
 
 interact = Interact()
@@ -137,8 +148,34 @@ async def timeline_changed(changes: Sequence[TimelineChange]) -> None:
 
 
 @app.on_context_changed
-async def context_changed(context: object) -> None:
+async def context_changed(context: MiniAppContext) -> None:
     """In front, everything is read."""
-    if app.context.state == "foreground":
+    if context.state == "foreground":
         interact.projection.read_all()
         await interact.keep()
+
+
+@app.surface.on_event("send")
+async def send(event: SurfaceEvent) -> None:
+    """The person wrote something in the surface."""
+    text, key = event.body.get("text"), event.body.get("key")
+    if isinstance(text, str) and isinstance(key, str):
+        await show_refusal(app.conversation.send_text(text, key=key))
+
+
+@app.surface.on_event("mode")
+async def mode(event: SurfaceEvent) -> None:
+    """The person asks for another mode."""
+    wanted = event.body.get("mode")
+    if wanted in {"im", "audio", "video"}:
+        await show_refusal(app.lifecycle.request_mode(wanted))
+
+
+async def show_refusal(asking: Awaitable[object]) -> None:
+    """Show the code of what the kernel refused, until the next act."""
+    try:
+        await asking
+    except Refused as refused:
+        await interact.show(refused=str(refused.code))
+    else:
+        await interact.show(refused="")

@@ -23,7 +23,7 @@ PRELOADED: tuple[str, ...] = (
     # the SDK and what it stands on
     "cbor2", "lineup_sdk", "lineup_sdk.app", "lineup_sdk.channel", "lineup_sdk.errors", "lineup_sdk.protocol.codes",
     "lineup_sdk.protocol.control", "lineup_sdk.protocol.framing", "lineup_sdk.protocol.limits", "lineup_sdk.protocol.messages",
-    "trio", "trio.lowlevel",
+    "lineup_sdk.ui", "trio", "trio.lowlevel",
     # the standard library for apps
     "__future__", "abc", "array", "base64", "binascii", "bisect", "calendar", "cmath", "collections", "collections.abc", "colorsys",
     "contextlib", "contextvars", "copy", "csv", "dataclasses", "datetime", "decimal", "difflib", "enum", "fractions", "functools",

@@ -1,4 +1,7 @@
-"""Task Dashboard: shows the Agent's tasks; `open` stays open until its task ends, `update` moves a task on (SPEC 6, 8.5).
+"""Task Dashboard: shows the Agent's tasks; `open` stays open until its task ends, `update` moves a task on (SPEC 6, 8.5, 9).
+
+The surface shows them: {"tasks": {task_id: {task_id, title, state, progress?, order}}}. The person ends a task by the event `cancel`
+with {task_id}.
 
 Rules:
 1. A change is saved before anyone is told of it: an `open` call ends only with an outcome that is in the saved state.
@@ -6,6 +9,7 @@ Rules:
 3. Cancelling an `open` call cancels its task; other `open` calls of the same task complete with status cancelled.
 4. The state is bounded: MAX_TASKS of the longest texts the Manifest admits fit into what may be saved. The oldest ended task
    nobody waits for makes room; with none to drop a new task is refused.
+5. The surface follows the saved state and never leads it: what a surface script changes there is put right with the next change.
 """
 
 from __future__ import annotations
@@ -17,8 +21,8 @@ from dataclasses import asdict, dataclass, replace
 
 import trio
 
-from lineup_sdk import MiniApp, ToolCall, ToolFailed
-from lineup_sdk.app import JsonObject
+from lineup_sdk import MiniApp, Refused, ToolCall, ToolFailed
+from lineup_sdk.app import JsonObject, SurfaceEvent
 
 MAX_TASKS = 40
 ENDED = frozenset({"cancelled", "completed", "failed"})
@@ -58,6 +62,8 @@ class Board:
         """Take up what an earlier life saved."""
         state = await app.state.load() or {"tasks": []}
         self.tasks = {row["task_id"]: Task(**row) for row in state["tasks"]}
+        await app.surface.open()
+        await self._show()
 
     async def open(self, task: Task) -> Task:
         """Add a task, or take up the one of that id. Raises: ToolFailed(too_many_tasks)."""
@@ -109,6 +115,29 @@ class Board:
         self.tasks = tasks
         self._changed.set()
         self._changed = trio.Event()
+        await self._show()
+
+    async def _show(self) -> None:
+        """Bring the surface in line with the tasks; one that cannot be changed now is with the next change (rule 5)."""
+        wanted = {task.task_id: {**task.summary(), "order": order} for order, task in enumerate(self.tasks.values())}
+
+        def patch(state: JsonObject) -> JsonObject | None:
+            shown = state.get("tasks")
+            known = shown if isinstance(shown, dict) else {}
+            new = {task_id: _replaced(known.get(task_id), task) for task_id, task in wanted.items() if known.get(task_id) != task}
+            change = {**dict.fromkeys(known.keys() - wanted.keys()), **new}
+            return {"tasks": change} if change or shown is None else None
+
+        try:
+            await app.surface.change(patch)
+        except Refused as refused:
+            line = f"the surface is behind: {refused.code}"
+            app.log.warning(line)
+
+
+def _replaced(shown: object, task: JsonObject) -> JsonObject:
+    """The patch that makes of what is shown exactly this task."""
+    return {**dict.fromkeys(shown.keys() - task.keys()), **task} if isinstance(shown, dict) else task
 
 
 board = Board()
@@ -162,3 +191,13 @@ async def update_task(call: ToolCall) -> JsonObject:
     """Move a task on, or with neither state nor progress just read it."""
     task = await board.change(call.input["task_id"], call.input.get("state"), call.input.get("progress"))
     return task.summary()
+
+
+@app.surface.on_event("cancel")
+async def person_cancels(event: SurfaceEvent) -> None:
+    """The person gives a task up."""
+    try:
+        await board.change(str(event.body.get("task_id", "")), "cancelled", None)
+    except ToolFailed as failed:  # it ended before, or was never there
+        line = f"cancel: {failed.reason}"
+        app.log.info(line)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from lineup_sdk.protocol.capability_messages import CapabilityRequest
-from lineup_sdk.protocol.interaction_messages import UI_MESSAGES, InteractionPresented, UiChanged
+from lineup_sdk.protocol.interaction_messages import InteractionPresented, UiCancel, UiChanged, UiGet, UiRequest, UiSubscribe
 from lineup_sdk.protocol.message import JsonObject, Message, to_frame
 from lineup_sdk.protocol.surface_messages import (
     ArtifactGet,
@@ -351,7 +351,8 @@ FROM_WORKER: dict[str, type[Message]] = {
         ArtifactGet, ArtifactPut, CapabilityRequest, Chunk, Hello, InboxAcknowledge, InboxList, InboxSubscribe, LifecycleRequestBackground,
         LifecycleRequestClose, LifecycleRequestForeground, LifecycleStarted, LogWrite, Pong, StateLoad, StateSave, SurfaceClose,
         SurfaceOpen, SurfaceRead, SurfaceUpdate, ToolAccept, ToolCancel, ToolCancelSeen, ToolComplete, ToolFail, ToolProgress,
-        ToolsGet, ToolsSubscribe, *UI_MESSAGES, ConversationSendText, LifecycleRequestMode, TimelinePlace, TimelineSubscribe,
+        ToolsGet, ToolsSubscribe, UiCancel, UiGet, UiRequest, UiSubscribe,
+        ConversationSendText, LifecycleRequestMode, TimelinePlace, TimelineSubscribe,
     )
 }  # fmt: skip
 

@@ -16,6 +16,7 @@ from typing import Any
 
 from lineup_sdk.protocol.capability_messages import CapabilityRequest
 from lineup_sdk.protocol.framing import ProtocolViolation
+from lineup_sdk.protocol.interaction_messages import UiGet, UiRequest
 from lineup_sdk.protocol.limits import MAX_INTEGER
 from lineup_sdk.protocol.messages import (
     FROM_WORKER,
@@ -68,6 +69,8 @@ REPLY_VALUES: dict[type[Message], dict[str, _Check]] = {
     SurfaceOpen: {"version": _is(int)},
     SurfaceRead: {"of": _is(str), "size": _is(int), "version": _is(int)},
     SurfaceUpdate: {"version": _is(int)},
+    UiGet: {"interaction_id": _is(str), "kind": _is(str), "result": _is(dict, type(None)), "status": _is(str)},
+    UiRequest: {"interaction_id": _is(str)},
     ToolsGet: {"attempts": _is(int), "call_id": _is(str), "input": _is(dict), "status": _is(str), "tool_id": _is(str)},
 }
 CONTENT_FOLLOWS = frozenset({ArtifactGet, SurfaceRead})  # their value names the chunks that come after it

@@ -74,7 +74,7 @@ class ArtifactGet(Message):
     TYPE: ClassVar[str] = "artifact.get"
     EXPECTS_REPLY: ClassVar[bool] = True
     artifact_id: str
-    offset: int = 0
+    offset: int
 
 
 # =============================================================================================

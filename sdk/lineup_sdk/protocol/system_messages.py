@@ -17,11 +17,16 @@ from lineup_sdk.protocol.message import JsonObject, Message
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConversationSendText(Message):
-    """The person's text for the Agent, Markdown, 1..16,384 code points. Value: {message_id}. Refused: limit_exceeded."""
+    """The person's text for the Agent, Markdown, 1..16,384 code points. Value: {message_id}.
+
+    key, chosen by the App: the same key and text again is the same message, so that an act that is delivered twice sends once.
+    Refused: limit_exceeded, call_id_conflict (the key was used for another text).
+    """
 
     TYPE: ClassVar[str] = "conversation.send_text"
     EXPECTS_REPLY: ClassVar[bool] = True
     text: str
+    key: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,6 +13,7 @@ from __future__ import annotations
 from lineup_sdk.testing.kernel import FakeKernel, ManifestMismatch
 from lineup_sdk.testing.life import AppEnded
 from lineup_sdk.testing.loading import app_file
+from lineup_sdk.testing.questions import FakeQuestion
 from lineup_sdk.testing.records import CallNotCompleted, FakeCall, FakeCapabilityRequest, FakeMessage, Outcome
 
 __all__ = [
@@ -22,6 +23,7 @@ __all__ = [
     "FakeCapabilityRequest",
     "FakeKernel",
     "FakeMessage",
+    "FakeQuestion",
     "ManifestMismatch",
     "Outcome",
     "app_file",

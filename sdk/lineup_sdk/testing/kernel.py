@@ -20,6 +20,7 @@ import trio
 from lineup_sdk.app import MiniApp
 from lineup_sdk.protocol.capability_messages import CAPABILITY_RESULT
 from lineup_sdk.protocol.codes import Code
+from lineup_sdk.protocol.interaction_messages import UiChanged
 from lineup_sdk.protocol.messages import (
     ContextChanged,
     JsonObject,
@@ -33,6 +34,7 @@ from lineup_sdk.protocol.messages import (
 from lineup_sdk.protocol.surface_messages import SurfaceChanged
 from lineup_sdk.protocol.system_messages import TimelineChanged
 from lineup_sdk.testing.life import Life
+from lineup_sdk.testing.questions import FakeQuestion
 from lineup_sdk.testing.records import WAIT_SECONDS, Changes, FakeCall, FakeCapabilityRequest, FakeMessage, Outcome
 from lineup_sdk.testing.rules import Desk, IsValid
 from lineup_sdk.testing.surfaces import FakeArtifact, FakeSurface
@@ -73,7 +75,7 @@ class FakeKernel:
         self._tools = {} if manifest is None else {t["id"]: t for t in manifest["tools"]}
         output_schemas = {tool_id: t["output_schema"] for tool_id, t in self._tools.items()}
         self._desk = Desk(changes=Changes(), saved_state=saved_state, is_valid=is_valid, output_schemas=output_schemas)
-        self._desk.requested_capabilities = None if manifest is None else frozenset(manifest["requested_capabilities"])
+        self._desk.requested_capabilities = None if manifest is None else frozenset(manifest.get("requested_capabilities", ()))
         named = {} if manifest is None else {"app_scope": manifest["app_scope"], "app_version": manifest["version"]}
         self._context: JsonObject = {**_CONTEXT, **named, **(context or {})}
         self._life: Life | None = None
@@ -210,6 +212,27 @@ class FakeKernel:
         call.end(Outcome(status=status, code=Code.APP_DISABLED if status == "failed" else Code(status)))
         self.send(ToolEnded(call_id=call.call_id, status=status))
 
+    # --- questions of the app (lineup_sdk.ui)
+
+    def allow_questions(self, is_allowed: bool = True) -> None:
+        """Let the app ask the person, as the person's policy does. Source: SPEC 7.4."""
+        self._desk.questions.is_allowed = is_allowed
+
+    @property
+    def questions(self) -> list[FakeQuestion]:
+        """What the app asked, oldest first."""
+        return list(self._desk.questions.kept.values())
+
+    async def answer(self, question: FakeQuestion, answer: JsonObject | None = None, *, outcome: str = "answered") -> FakeMessage:
+        """End a question, as the person or time does. outcome: answered | accepted | cancelled | expired | failed."""
+        if question.result is not None:
+            raise ValueError("that question has its outcome")
+        message = self._desk.end_question(question, {"outcome": outcome, **({} if answer is None else {"answer": answer})})
+        if self._desk.questions.is_subscribed and self._life is not None:
+            self.send(UiChanged(interaction_id=question.interaction_id, status=question.status))
+        self._deliver()
+        return message
+
     # --- the surface and the artifacts
 
     @property
@@ -221,6 +244,10 @@ class FakeKernel:
     def artifacts(self) -> dict[str, FakeArtifact]:
         """What the app put, by artifact_id."""
         return self._desk.artifacts.kept
+
+    def refuse_artifacts(self, code: str | None) -> None:
+        """Refuse every artifact.put with this code, such as limit_exceeded, or take them again (None)."""
+        self._desk.artifacts.refused_with = code
 
     async def patch_surface(self, patch: JsonObject) -> int:
         """Change the surface as the person does; the app is told once until it looks. Raises: Refused. Source: SPEC 9.1."""
@@ -305,6 +332,7 @@ class FakeKernel:
         self._require_agreement(app)
         desk = self._desk
         desk.surface.is_told = False
+        desk.questions.is_subscribed = False
         desk.artifacts.forget_arriving()
         desk.is_started = desk.is_subscribed_to_inbox = desk.is_subscribed_to_tools = False
         desk.changes.trouble = None

@@ -17,6 +17,7 @@ import trio
 from lineup_sdk.errors import Refused
 from lineup_sdk.protocol.capability_messages import CapabilityRequest
 from lineup_sdk.protocol.codes import Code
+from lineup_sdk.protocol.interaction_messages import INTERACTION_RESULT, UiCancel, UiGet, UiRequest, UiSubscribe
 from lineup_sdk.protocol.limits import MAX_BODY_BYTES, MAX_STATE_BYTES, MAX_TEXT_LENGTH, PROGRESS_PER_SECOND
 from lineup_sdk.protocol.messages import (
     InboxAcknowledge,
@@ -42,6 +43,7 @@ from lineup_sdk.protocol.messages import (
 )
 from lineup_sdk.protocol.surface_messages import ArtifactGet, SurfaceClose, SurfaceOpen, SurfaceRead, SurfaceUpdate
 from lineup_sdk.protocol.system_messages import ConversationSendText, LifecycleRequestMode, TimelinePlace, TimelineSubscribe
+from lineup_sdk.testing.questions import FakeQuestion, FakeQuestions
 from lineup_sdk.testing.records import Changes, FakeCall, FakeCapabilityRequest, FakeMessage, Outcome
 from lineup_sdk.testing.surfaces import FakeArtifacts, FakeSurface
 
@@ -68,6 +70,7 @@ class Desk:
     log: list[tuple[str, str]] = field(default_factory=list)  # (stream, text)
     requested_capabilities: frozenset[str] | None = None  # of the Manifest; None: no Manifest was given
     capability_requests: list[FakeCapabilityRequest] = field(default_factory=list)
+    questions: FakeQuestions = field(default_factory=FakeQuestions)
     is_subscribed_to_tools: bool = False
     is_subscribed_to_inbox: bool = False
     is_started: bool = False
@@ -77,6 +80,14 @@ class Desk:
     is_subscribed_to_timeline: bool = False
     sent_texts: list[str] = field(default_factory=list)
     folded: dict[int, bool] = field(default_factory=dict)  # by number of the entry, as it was placed last
+
+    def end_question(self, question: FakeQuestion, result: JsonObject) -> FakeMessage:
+        """Fix the result of a question and put it into the inbox."""
+        question.result = result
+        body = {"interaction_id": question.interaction_id, "kind": question.kind, **result}
+        message_id = f"msg_{question.interaction_id}"
+        message = self.messages[message_id] = FakeMessage(message_id=message_id, topic=INTERACTION_RESULT, body=body, changes=self.changes)
+        return message
 
     def open_calls(self) -> list[FakeCall]:
         """Calls without an outcome, oldest first."""
@@ -293,6 +304,29 @@ def _request_mode(desk: Desk, message: LifecycleRequestMode) -> None:
         raise Refused(Code.MODE_UNAVAILABLE, {"pointer": "/mode", "expected": "im"})
 
 
+def _ask(desk: Desk, message: UiRequest) -> JsonObject:
+    desk.questions.require_allowed(desk.requested_capabilities)
+    if message.parent_call_id is not None:
+        _open_call(desk, message.parent_call_id)
+    return {"interaction_id": desk.questions.open(message).interaction_id}
+
+
+def _get_question(desk: Desk, message: UiGet) -> JsonObject:
+    desk.questions.require_allowed(desk.requested_capabilities)
+    return desk.questions.get(message)
+
+
+def _subscribe_ui(desk: Desk, _: UiSubscribe) -> None:
+    desk.questions.require_allowed(desk.requested_capabilities)
+    desk.questions.is_subscribed = True
+
+
+def _cancel_question(desk: Desk, message: UiCancel) -> None:
+    desk.questions.require_allowed(desk.requested_capabilities)
+    question = desk.questions.require_open(message)
+    desk.end_question(question, {"outcome": "cancelled", "code": Code.CANCELLED.value})
+
+
 def _log(desk: Desk, message: LogWrite) -> None:
     desk.log.append((message.stream, message.text))
 
@@ -326,4 +360,8 @@ ANSWERS: dict[type[Message], Callable[..., JsonObject | None]] = {
     ToolProgress: _progress,
     ToolsGet: _get,
     ToolsSubscribe: _subscribe_tools,
+    UiCancel: _cancel_question,
+    UiGet: _get_question,
+    UiRequest: _ask,
+    UiSubscribe: _subscribe_ui,
 }

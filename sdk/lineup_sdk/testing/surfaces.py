@@ -75,10 +75,13 @@ class FakeArtifacts:
     """What the app put, by artifact_id, and what is on its way."""
 
     kept: dict[str, FakeArtifact] = field(default_factory=dict)
+    refused_with: str | None = None  # every announcement, while a test says so
     _arriving: dict[str, tuple[ArtifactPut, bytearray]] = field(default_factory=dict)
 
     def begin(self, message: ArtifactPut, request_id: int) -> None:
         """Take an announcement. Raises: Refused(limit_exceeded)."""
+        if self.refused_with is not None:
+            raise Refused(self.refused_with)
         if message.size > MAX_ARTIFACT_BYTES:
             raise Refused(Code.LIMIT_EXCEEDED, {"pointer": "/size", "expected": f"at most {MAX_ARTIFACT_BYTES} bytes"})
         self._arriving[f"{ArtifactPut.TYPE}:{request_id}"] = (message, bytearray())

@@ -1,0 +1,430 @@
+"""A kernel of real core, turns, store and door, with everything around it made up: clock, ids, processes, receivers.
+
+    kernel = ModelKernel(folder)
+    kernel.say(origin, command, ...)        one pass of the event loop: the first commits alone, the rest together
+    kernel.die_at = 3; kernel.say(...)      the kernel dies at the third point of that pass, and starts again over what is durable
+
+Rules:
+1. Nothing here decides. It keeps what the machine would: which processes live, what is on which channel, what time it is.
+2. Points of death: before a turn is written, before the commit, after the commit, before each effect.
+3. Everything durable and everything that left goes into `trace`.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from itertools import count
+from pathlib import Path
+from typing import Any, get_args
+
+import cbor2
+
+from kernel.agent_port import AgentPort
+from kernel.core import decision as d
+from kernel.core.decision import Decision, Origin, Speaker, Stamp
+from kernel.core.events import Booted, Death, WorkerExited
+from kernel.core.grants import grants_for
+from kernel.core.machines import InstanceState
+from kernel.core.records import Record, Source
+from kernel.core.surface_effects import SendArtifact, SendToView, TellSurfaceChanged
+from kernel.presence import Presence
+from kernel.store import Store
+from kernel.turns import KERNEL, Handlers, Outcome, Turn, Turns
+from lineup_sdk.protocol.surface_messages import SurfaceChanged
+from tests.invariants import watch_inv_10
+from tests.model.apps import APPS
+from tests.store.stored import STORED, rows_of
+from tests.trace import Answered, Committed, Decided, Framed, Opened, Processed, Sent, Shown, Trace
+
+START = datetime(2030, 1, 2, 3, 4, 5, tzinfo=UTC)
+
+
+class Died(Exception):
+    """kill -9, at this very point."""
+
+
+class FakeClock:
+    """Stands still until it is moved. Wall time and machine time move apart on demand; tokens are never given twice."""
+
+    def __init__(self) -> None:
+        self.boot_id = "boot-1"
+        self.boottime = 1_000_000
+        self.now = START
+        self._tokens = count(1)
+
+    def boottime_ms(self) -> int:
+        """Machine time of this boot."""
+        return self.boottime
+
+    def stamp(self, first_number: int) -> Stamp:
+        """The time and ids of one turn."""
+        token = f"{next(self._tokens):032x}"
+        return Stamp(now=self.now, boot_id=self.boot_id, boottime_ms=self.boottime, token=token, first_number=first_number)
+
+    def move(self, milliseconds: int) -> None:
+        """Let both clocks run."""
+        self.boottime += milliseconds
+        self.now += timedelta(milliseconds=milliseconds)
+
+    def jump(self, hours: int) -> None:
+        """Somebody sets the wall clock."""
+        self.now += timedelta(hours=hours)
+
+    def boot_anew(self, slept_ms: int) -> None:
+        """The machine was off for so long, and starts again: another boot, its clock near zero."""
+        self.boot_id = f"{self.boot_id}+"
+        self.boottime = 5_000
+        self.now += timedelta(milliseconds=slept_ms)
+
+
+class Recorder:
+    """The store as turns see it; notes what becomes durable, and can die around it."""
+
+    def __init__(self, store: Store, kernel: ModelKernel) -> None:
+        self._store = store
+        self._kernel = kernel
+        self._waiting: list[Decided] = []
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+    def begin(self) -> None:
+        """Open the transaction."""
+        self._waiting.clear()
+        self._store.begin()
+
+    def apply(self, decision: Decision, *, stamp: Stamp, origin: Origin, command: str, cause: int | None) -> None:
+        """Write one decision."""
+        self._kernel.point()
+        self._store.apply(decision, stamp=stamp, origin=origin, command=command, cause=cause)
+        said = self._kernel.commands.get(id(origin))
+        self._waiting.append(Decided(name=command, command=said, origin=origin, stamp=stamp, decision=decision))
+
+    def commit(self) -> None:
+        """Make it durable."""
+        self._kernel.point()
+        self._store.commit()
+        self._kernel.trace.events += (*self._waiting, Committed())
+        self._kernel.point()
+
+
+@dataclass
+class Process:
+    """A process of one life; origin once it has its instance."""
+
+    life: int
+    ready_ms: int
+    origin: Origin | None = None
+    is_planned: bool = False
+    is_told: bool = False  # of a change of its surface, and it has not looked since
+
+
+@dataclass
+class AgentChannel:
+    """The Agent's end of the door: keeps what arrived."""
+
+    kernel: ModelKernel
+    source: Source
+    connection: int
+    rows: dict[str, None] = field(default_factory=dict)  # arrived and not acknowledged here, in order
+    is_closed: bool = False
+
+    def queue(self, frame: dict[str, Any]) -> None:
+        """One frame of the door."""
+        if frame["type"] != "envelope":
+            return
+        envelope = frame["envelope"]
+        row = self.kernel.store.view.outbox_row(envelope["message_id"])
+        body = cbor2.dumps(envelope, canonical=True)
+        number = row.number if row is not None else 0
+        self.kernel.trace.add(
+            Sent(destination=self.source, connection=self.connection, number=number, message_id=envelope["message_id"], body=body)
+        )
+        self.rows[envelope["message_id"]] = None
+
+    def flush(self) -> None:
+        """Nothing waits."""
+
+    def close(self) -> None:
+        """The Agent is gone."""
+        self.is_closed = True
+
+
+class ModelKernel:
+    """See the head of the file."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.clock = FakeClock()
+        self.trace = Trace()
+        self.commands: dict[int, object] = {}  # by id() of the origin that speaks; kept alive by _origins
+        self.die_at: int | None = None
+        self.deaths = 0
+        self._origins: list[Origin] = []
+        self._epochs = count(1)
+        self._connections = count(1)
+        self._backup: Path | None = None
+        self._channels = count(1)
+        self.views: dict[str, Origin] = {}
+        self.open()
+
+    # ------------------------------------------------------------------ start and end
+
+    def open(self) -> None:
+        """Start over what is durable; a death in the start starts again."""
+        self.store = Store.open(
+            self.folder / "kernel.db",
+            manifests=APPS,
+            make_epoch=lambda: f"e{next(self._epochs)}",
+            make_id=lambda kind, epoch: f"{kind}_{epoch}_main",
+            now=lambda: self.clock.now,
+        )
+        watch_inv_10(self.store._db._connection)
+        records = tuple(record for kind in STORED for record in rows_of(self.store, kind)) if self.store.is_restored else ()
+        self.trace.add(Opened(epoch=self.store.view.epoch, is_restored=self.store.is_restored, records=records))
+        self.store.rebase_deadlines(self.clock.boot_id, self.clock.boottime)
+        self.processes: dict[str, Process] = {}
+        self.views.clear()
+        self.store.view.has_view = True
+        self.door: AgentChannel | None = None
+        self.is_stopping = False
+        self._exits: list[WorkerExited] = []
+        self.agent_port = AgentPort(self._post, self.store.view, Presence())
+        self.turns = Turns(Recorder(self.store, self), self.clock, self._handlers())  # type: ignore[arg-type]
+        self.say(KERNEL, Booted())
+
+    def restart(self) -> None:
+        """Die between two passes, and start again."""
+        self.store.abandon()
+        self.open()
+
+    def stop_and_start(self) -> None:
+        """End tidily, and start again."""
+        self.store.close()
+        self.open()
+
+    def back_up(self) -> None:
+        """Keep a copy of the database as it is now."""
+        self.store.close()
+        self._backup = self.folder / "backup"
+        shutil.copyfile(self.folder / "kernel.db", self._backup)
+        self.open()
+
+    def restore(self) -> bool:
+        """Put the copy in place, if there is one; the kept head stays what it was."""
+        if self._backup is None:
+            return False
+        self.store.close()
+        (self.folder / "kernel.db-wal").unlink(missing_ok=True)
+        shutil.copyfile(self._backup, self.folder / "kernel.db")
+        self.open()
+        return True
+
+    def point(self) -> None:
+        """A place where the kernel may die. Raises: Died."""
+        if self.die_at is not None:
+            self.die_at -= 1
+            if self.die_at <= 0:
+                self.die_at = None
+                raise Died
+
+    # ------------------------------------------------------------------ turns
+
+    def say(self, origin: Origin, *commands: object) -> list[Outcome]:
+        """Say these in one pass; the answers that came, in order. A death starts the kernel again."""
+        return self.say_all([(origin, command) for command in commands])
+
+    def say_itself(self, command: object) -> list[Outcome]:
+        """A command of the kernel's own."""
+        return self.say(KERNEL, command)
+
+    def say_later(self, origin: Origin, command: object) -> None:
+        """Say what may wait for the commit of something else."""
+        self._post(replace(self._turn(origin, command), may_wait=True))
+
+    def say_all(self, said: Sequence[tuple[Origin, object]]) -> list[Outcome]:
+        """Say these in one pass, by several."""
+        answered = len(self.trace.events)
+        self._guarded(lambda: self._pass([self._turn(origin, command) for origin, command in said]))
+        return [event.outcome for event in self.trace.events[answered:] if isinstance(event, Answered)]
+
+    def _pass(self, turns: Sequence[Turn]) -> None:
+        """The first alone, the others in one commit, as an event loop that reads them at once would."""
+        self._post(*turns[:1])
+        if turns[1:]:
+            self._post(*turns[1:])  # the same pass: they wait for the next
+            self.turns._drain()
+
+    def _next_pass(self) -> None:
+        self.turns._pass.number += 1
+
+    def _turn(self, origin: Origin, command: object) -> Turn:
+        spoken = replace(origin)
+        self._origins.append(spoken)
+        self.commands[id(spoken)] = command
+        return Turn(command=command, origin=spoken)
+
+    def _post(self, *turns: Turn) -> None:
+        self.turns.post(*turns)
+
+    def pass_time(self, milliseconds: int) -> None:
+        """Let time pass and wake the kernel if it asked for that. Raises: AssertionError when something is due and it did not ask."""
+        self.clock.move(milliseconds)
+        due_ms = self.store.view.next_deadline_ms()
+        is_due = due_ms is not None and due_ms <= self.clock.boottime
+        asked_ms = self.turns._deadline_ms
+        assert not is_due or (asked_ms is not None and asked_ms <= self.clock.boottime), "something is due and nobody wakes the kernel"
+        self._guarded(self.turns.check_deadlines)
+
+    # ------------------------------------------------------------------ what leaves
+
+    def _handlers(self) -> Handlers:
+        known: dict[type, Callable[[Any], None]] = {
+            d.StartWorker: self._start,
+            d.StopWorker: self._stop,
+            d.KillWorker: self._kill,
+            d.SendToWorker: lambda effect: self._frame(effect.instance_id, effect.life, effect.message),
+            d.PumpOutbox: self.agent_port.pump,
+            d.StopKernel: self._stop_kernel,
+            SendToView: self._show,
+            TellSurfaceChanged: self._tell_surface_changed,
+            SendArtifact: lambda effect: None,
+        }
+        effects = {kind: self._dying(known.get(kind, lambda effect: None)) for kind in get_args(d.Effect)}
+        return Handlers(effects=effects, reply=self._dying(self._reply), committed=self._committed, flush=self.agent_port.flush)
+
+    def _dying(self, handler: Callable[[Any], None]) -> Callable[[Any], None]:
+        def handle(effect: Any) -> None:
+            self.point()
+            handler(effect)
+
+        return handle
+
+    def _reply(self, outcome: Outcome) -> None:
+        self.trace.add(Answered(outcome=outcome))
+        if outcome.turn.origin.speaker is Speaker.AGENT:
+            self.agent_port.reply(outcome)
+
+    def _committed(self, records: Sequence[Record]) -> None:
+        del records
+
+    def _stop_kernel(self, effect: d.StopKernel) -> None:
+        del effect
+        self.is_stopping = True
+
+    def _show(self, effect: SendToView) -> None:
+        if effect.view_id in self.views:
+            self.trace.add(Shown(view_id=effect.view_id, message=effect.message))
+
+    # ------------------------------------------------------------------ processes
+
+    def _start(self, effect: d.StartWorker) -> None:
+        self.trace.add(Processed(verb="start", instance_id=effect.instance_id, life=effect.life))
+        assert effect.instance_id not in self.processes, "a life begins before the one before it has ended"
+        self.processes[effect.instance_id] = Process(life=effect.life, ready_ms=self.clock.boottime + effect.delay_ms)
+
+    def _stop(self, effect: d.StopWorker) -> None:
+        self.trace.add(Processed(verb="stop", instance_id=effect.instance_id, life=effect.life))
+        process = self._process(effect.instance_id, effect.life)
+        if process is not None:
+            process.is_planned = True
+        else:
+            self._post(self._turn(KERNEL, WorkerExited(instance_id=effect.instance_id, life=effect.life, death=Death.KILLED)))
+
+    def _kill(self, effect: d.KillWorker) -> None:
+        self.trace.add(Processed(verb="kill", instance_id=effect.instance_id, life=effect.life))
+        if self._process(effect.instance_id, effect.life) is not None:
+            self._end(effect.instance_id, Death.KILLED)
+
+    def _process(self, instance_id: str, life: int) -> Process | None:
+        process = self.processes.get(instance_id)
+        return process if process is not None and process.life == life else None
+
+    def _end(self, instance_id: str, death: Death) -> None:
+        """The process is gone; that it is reaped is said in a later pass."""
+        process = self.processes.pop(instance_id)
+        self._exits.append(WorkerExited(instance_id=instance_id, life=process.life, death=Death.KILLED if process.is_planned else death))
+
+    def die(self, instance_id: str, death: Death) -> None:
+        """End a process, and say so."""
+        if instance_id in self.processes:
+            self._end(instance_id, death)
+        self.reap()
+
+    def reap(self) -> None:
+        """Say every exit that was not said yet, and let what the kernel ends come to its end."""
+        for instance_id, process in list(self.processes.items()):
+            if process.is_planned:
+                self._end(instance_id, Death.KILLED)
+        while self._exits:
+            self.say(KERNEL, self._exits.pop(0))
+
+    def come_up(self, instance_id: str) -> Origin | None:
+        """Give the process its instance, if the store still wants that life; who speaks on its channel from now on."""
+        process = self.processes.get(instance_id)
+        if process is None or process.ready_ms > self.clock.boottime:
+            return None
+        if process.origin is None:
+            instance = self.store.view.instance(instance_id)
+            assert instance is not None
+            if instance.life != process.life or instance.state is not InstanceState.STARTING or process.is_planned:
+                process.is_planned = True
+                self.reap()
+                return None
+            grants = grants_for(APPS[instance.app_scope], self.store.view.is_allowed)
+            process.origin = Origin(
+                speaker=Speaker.WORKER,
+                channel=next(self._channels),
+                request_id=1,
+                instance_id=instance_id,
+                app_scope=instance.app_scope,
+                life=process.life,
+                grants=grants,
+            )
+        return process.origin
+
+    def worker(self, instance_id: str) -> Origin | None:
+        """Who speaks on the channel of the instance's process; None while it has none."""
+        process = self.processes.get(instance_id)
+        return process.origin if process is not None else None
+
+    def _frame(self, instance_id: str, life: int, message: Any) -> None:
+        process = self._process(instance_id, life)
+        if process is not None and process.origin is not None:
+            scope = process.origin.app_scope
+            self.trace.add(Framed(instance_id=instance_id, app_scope=scope, life=life, message=message))
+
+    def _tell_surface_changed(self, effect: TellSurfaceChanged) -> None:
+        self._frame(effect.instance_id, effect.life, SurfaceChanged(version=effect.version))
+
+    # ------------------------------------------------------------------ the Agent
+
+    def attach(self, source: Source) -> None:
+        """An Agent opens the door; whoever had it is gone."""
+        self.leave()
+        channel = AgentChannel(self, source, next(self._connections))
+        self.door = channel
+        self._guarded(lambda: self.agent_port._open(channel, source))  # type: ignore[arg-type]
+
+    def leave(self) -> None:
+        """The Agent closes the door."""
+        if self.door is not None and self.agent_port._door is not None:
+            door = self.agent_port._door
+            self.door = None
+            self._guarded(lambda: self.agent_port._leave(door))
+
+    def agent(self) -> Origin | None:
+        """Who speaks at the door."""
+        return self.agent_port._door.origin if self.agent_port._door is not None else None
+
+    def _guarded(self, act: Callable[[], object]) -> None:
+        """Do something in a pass of its own; a death starts the kernel again."""
+        try:
+            self._next_pass()
+            act()
+        except Died:
+            self.deaths += 1
+            self.restart()

@@ -1,0 +1,161 @@
+"""What Apps may say on their channels, and what is said on the channel of a life that is gone."""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from typing import Any
+
+from hypothesis import strategies as st
+from hypothesis.stateful import rule
+
+from kernel.core.decision import Origin
+from kernel.core.events import ArtifactReceived
+from kernel.core.records import Interaction
+from kernel.core.surface_records import Artifact
+from lineup_sdk.protocol import capability_messages as c
+from lineup_sdk.protocol import interaction_messages as i
+from lineup_sdk.protocol import messages as m
+from lineup_sdk.protocol import surface_messages as s
+from lineup_sdk.protocol import system_messages as y
+from tests.model.agent_rules import QUESTIONS
+from tests.model.base import APPS, PLACES, Model
+from tests.store.stored import rows_of
+
+_QUESTIONS = st.sampled_from(sorted(QUESTIONS))
+
+
+class WorkerRules(Model):
+    """See the head of the file."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lives: list[Origin] = []  # channels of every life there was
+
+    @rule(app=APPS, subscribes=st.sampled_from([True, True, True, False]))
+    def come_up(self, app: str, subscribes: bool) -> None:
+        instance = self.instance(app)
+        origin = self.kernel.come_up(instance.instance_id) if instance is not None else None
+        if origin is None:
+            return
+        self.lives.append(origin)
+        asked = [m.ToolsSubscribe(), m.InboxSubscribe(), *([y.TimelineSubscribe()] if app == "chat" else [i.UiSubscribe()])]
+        self.kernel.say(origin, *(asked if subscribes else []), m.LifecycleStarted())
+
+    @rule(app=st.sampled_from(["board", "notes"]))
+    def come_up_and_take_all(self, app: str) -> None:
+        self.come_up(app, True)
+        instance = self.instance(app)
+        for call in self.view.open_calls(instance.instance_id) if instance is not None else []:
+            self.tell_of(call, m.ToolAccept(call_id=call.call_id))
+
+    @rule(place=PLACES, kind=st.sampled_from([m.ToolAccept, m.ToolAccept, m.ToolCancel, m.ToolCancelSeen, m.ToolsGet]))
+    def say_of_a_call(self, place: int, kind: Any) -> None:
+        self.tell_of(self.call(place), kind(call_id=self.call_id(place)))
+
+    @rule(place=PLACES, percent=st.sampled_from([None, 10.0, 90.0, 101.0]))
+    def progress(self, place: int, percent: float | None) -> None:
+        self.tell_of(self.call(place), m.ToolProgress(call_id=self.call_id(place), percent=percent))
+
+    @rule(place=PLACES, ok=st.sampled_from([True, True, False, "no", 1]))
+    def complete(self, place: int, ok: Any) -> None:
+        name = self.call_id(place)
+        self.tell_of(self.call(place), m.ToolAccept(call_id=name), m.ToolComplete(call_id=name, result={"ok": ok}))
+
+    @rule(place=PLACES)
+    def fail(self, place: int) -> None:
+        self.tell_of(self.call(place), m.ToolFail(call_id=self.call_id(place), reason="no"))
+
+    @rule(place=PLACES, order=st.permutations(["complete", "fail", "cancel"]))
+    def end_it_in_every_way_at_once(self, place: int, order: list[str]) -> None:
+        name = self.call_id(place)
+        ways = {
+            "complete": m.ToolComplete(call_id=name, result={"ok": True}),
+            "fail": m.ToolFail(call_id=name, reason="no"),
+            "cancel": m.ToolCancel(call_id=name),
+        }
+        self.tell_of(self.call(place), m.ToolAccept(call_id=name), *(ways[way] for way in order))
+
+    @rule(app=APPS, place=PLACES, kind=st.sampled_from([m.ToolAccept, m.ToolsGet, m.ToolCancel]))
+    def reach_for_any_call(self, app: str, place: int, kind: Any) -> None:
+        self.tell(app, kind(call_id=self.call_id(place)))
+
+    @rule(place=st.integers(0, 20), pick=PLACES, what=st.sampled_from(["complete", "fail", "inbox", "state", "close", "surface"]))
+    def say_late(self, place: int, pick: int, what: str) -> None:
+        """The words of any life there ever was, most of them gone."""
+        origin = self.at(place, self.lives)
+        if origin is None or origin.instance_id in self.kernel.processes:
+            return
+        said: dict[str, object] = {
+            "complete": m.ToolComplete(call_id=self.call_id(pick), result={"ok": True}),
+            "fail": m.ToolFail(call_id=self.call_id(pick), reason="no"),
+            "inbox": m.InboxAcknowledge(message_id=f"x{pick}"),
+            "state": m.StateSave(state={"late": True}),
+            "close": m.LifecycleRequestClose(),
+            "surface": s.SurfaceOpen(),
+        }
+        self.kernel.say(origin, said[what])
+
+    @rule(app=st.sampled_from(["board", "asker", "notes"]), count=st.integers(1, 4))
+    def acknowledge_messages(self, app: str, count: int) -> None:
+        instance = self.instance(app)
+        rows = self.view.inbox_rows(instance.instance_id, 0, count) if instance is not None else []
+        for row in rows:
+            self.tell(app, m.InboxAcknowledge(message_id=row.message_id))
+
+    @rule(app=APPS, number=st.integers(1, 40))
+    def reach_for_any_message(self, app: str, number: int) -> None:
+        self.tell(app, m.InboxAcknowledge(message_id=f"x{number}"), m.InboxList())
+
+    @rule(app=APPS, command=st.sampled_from([m.LifecycleRequestForeground(), m.LifecycleRequestBackground(), m.LifecycleRequestClose()]))
+    def ask(self, app: str, command: Any) -> None:
+        self.tell(app, command)
+
+    @rule(app=APPS, n=st.integers(0, 3))
+    def save_and_load(self, app: str, n: int) -> None:
+        self.tell(app, m.StateSave(state={"n": n}), m.StateLoad())
+
+    # ------------------------------------------------------------------ surfaces and artifacts
+
+    @rule(app=st.sampled_from(["board", "notes", "chat"]), act=st.sampled_from(["open", "open", "read", "close"]))
+    def work_on_the_surface(self, app: str, act: str) -> None:
+        self.tell(app, {"open": s.SurfaceOpen(), "read": s.SurfaceRead(), "close": s.SurfaceClose()}[act])
+
+    @rule(app=st.sampled_from(["board", "notes"]), key=st.sampled_from("ab"), value=st.sampled_from([None, 1, {"c": None, "d": [1]}]))
+    def update_the_surface(self, app: str, key: str, value: Any) -> None:
+        instance = self.instance(app)
+        surface = self.view.surfaces.of_session(instance.app_session_id) if instance is not None else None
+        base = surface.version if surface is not None else 0
+        self.tell(app, s.SurfaceUpdate(base_version=base, patch={key: value}), s.SurfaceUpdate(base_version=base, patch={key: 2}))
+
+    @rule(app=st.sampled_from(["board", "notes"]), content=st.sampled_from([b"a", b"b"]), place=PLACES)
+    def keep_bytes(self, app: str, content: bytes, place: int) -> None:
+        digest = sha256(content).hexdigest()
+        artifact = self.at(place, rows_of(self.kernel.store, Artifact))
+        kept = ArtifactReceived(sha256=digest, size=len(content), media_type="image/svg+xml")
+        self.tell(app, kept, s.ArtifactGet(artifact_id=artifact.artifact_id if artifact is not None else "nothing", offset=0))
+
+    # ------------------------------------------------------------------ questions, capabilities, the conversation
+
+    @rule(kind=_QUESTIONS, place=PLACES, has_parent=st.booleans(), wait=st.sampled_from([None, 900]))
+    def ask_the_person(self, kind: str, place: int, has_parent: bool, wait: int | None) -> None:
+        request = QUESTIONS[kind] | {"kind": kind.partition(".")[2]}
+        expires_at = self.later(wait)  # type: ignore[attr-defined]
+        parent = self.call_id(place) if has_parent else None
+        self.tell("asker", i.UiRequest(request=request, parent_call_id=parent, expires_at=expires_at))
+
+    @rule(app=st.sampled_from(["asker", "asker", "board"]), place=PLACES, is_cancel=st.booleans())
+    def look_at_a_question(self, app: str, place: int, is_cancel: bool) -> None:
+        asked: Interaction | None = self.at(place, self.view.interactions(limit=6))
+        name = asked.interaction_id if asked is not None else "nothing"
+        self.tell(app, i.UiCancel(interaction_id=name) if is_cancel else i.UiGet(interaction_id=name))
+
+    @rule(app=st.sampled_from(["notes", "notes", "notes", "board"]), is_text=st.booleans(), place=PLACES, has_parent=st.booleans())
+    def request_a_capability(self, app: str, is_text: bool, place: int, has_parent: bool) -> None:
+        name = "clipboard.write" if is_text else "notification.show"
+        arguments = {"text": "t"} if is_text else {"title": "t"}
+        parent = self.call_id(place) if has_parent else None
+        self.tell(app, c.CapabilityRequest(capability=name, reason="why", arguments=arguments, parent_call_id=parent))
+
+    @rule(number=st.integers(1, 60), folded=st.booleans())
+    def speak_in_the_conversation(self, number: int, folded: bool) -> None:
+        self.tell("chat", y.ConversationSendText(text="hello"), y.TimelinePlace(number=number, folded=folded))
