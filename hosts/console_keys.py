@@ -3,7 +3,8 @@
 Rules:
 1. A key is a Typed text or a Named key; an unknown escape sequence is swallowed whole, never typed into the line.
 2. A lone ESC is a key only after flush(): the rest of a sequence may still be on its way.
-3. Bracketed paste arrives as one Typed; control characters in it other than newline are dropped.
+3. Enter sends a carriage return; Ctrl-J and Alt-Enter are a newline in the text.
+4. Bracketed paste arrives as one Typed; control characters in it other than newline are dropped.
 """
 
 from __future__ import annotations
@@ -33,9 +34,9 @@ _SEQUENCES = {
     "\x1b[A": "up", "\x1b[B": "down", "\x1b[C": "right", "\x1b[D": "left", "\x1b[F": "end", "\x1b[H": "home",
     "\x1bOA": "up", "\x1bOB": "down", "\x1bOC": "right", "\x1bOD": "left", "\x1bOF": "end", "\x1bOH": "home",
     "\x1b[1~": "home", "\x1b[3~": "delete", "\x1b[4~": "end", "\x1b[5~": "page-up", "\x1b[6~": "page-down",
-    "\x1b[7~": "home", "\x1b[8~": "end",
+    "\x1b[7~": "home", "\x1b[8~": "end", "\x1b\r": "newline", "\x1b\n": "newline",
 }  # fmt: skip
-_CONTROLS = {"\r": "enter", "\n": "enter", "\t": "tab", "\x7f": "backspace", "\x08": "backspace", "\x00": "ctrl-space"}
+_CONTROLS = {"\r": "enter", "\n": "newline", "\t": "tab", "\x7f": "backspace", "\x08": "backspace", "\x00": "ctrl-space"}
 _PASTE_START, _PASTE_END = "\x1b[200~", "\x1b[201~"
 _COMPLETE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|O[ -~]|[^\[O\x1b])", re.DOTALL)
 _MAX_SEQUENCE = 64

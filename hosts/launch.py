@@ -62,7 +62,7 @@ class Launcher:
             except KernelUnreachable as error:
                 if error.code != "kernel_unreachable":
                     raise
-            started = await self._start(nursery, greeting.label)
+            started = await self._start(nursery, greeting)
             if started is not None and greeting.role == "view":
                 return started
             try:
@@ -87,8 +87,9 @@ class Launcher:
                 pause_seconds = min(pause_seconds * 2, 0.25)
         return None
 
-    async def _start(self, nursery: trio.Nursery, label: str | None) -> HostLink | None:
+    async def _start(self, nursery: trio.Nursery, greeting: HostHello) -> HostLink | None:
         """Start a kernel and return its trusted view, or None when another one holds the lock."""
+        opening = greeting if greeting.role == "view" else hello("view", label=greeting.label)
         self.reap()
         self._count_launch()
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -102,7 +103,7 @@ class Launcher:
         self._pids.add(pid)
         try:
             with trio.fail_after(START_SECONDS):
-                return await greet(nursery, ours, hello("view", label=label))
+                return await greet(nursery, ours, opening)
         except trio.TooSlowError as error:
             raise KernelUnreachable("timed_out", self._detail(f"it did not answer within {START_SECONDS:.0f} s")) from error
         except Refused as refusal:

@@ -23,16 +23,14 @@ from typing import Any
 import trio
 
 from hosts.homes import Home
-from kernel.protocol.host import TO_HOST, Delta, EnvelopeReceipt, EnvelopeSent, Goodbye, HostHello, HostReply, HostWelcome, Snapshot
-from kernel.protocol.host_capabilities import CapabilityExecute, CapabilityStop
-from kernel.protocol.host_upkeep import BackupMade
+from kernel.protocol.host import TO_HOST, Goodbye, HostHello, HostReply, HostWelcome
 from lineup_sdk.channel import Channel, ChannelClosed, ChannelOverflow
 from lineup_sdk.protocol.codes import Code
 from lineup_sdk.protocol.framing import ProtocolViolation
 from lineup_sdk.protocol.limits import MAX_FRAME_BYTES, WIRE_VERSION
 from lineup_sdk.protocol.messages import Chunk, JsonObject, Message, to_frame
 
-Event = BackupMade | CapabilityExecute | CapabilityStop | Snapshot | Delta | EnvelopeSent | EnvelopeReceipt
+Event = Message  # every frame of TO_HOST that is not part of an answer or of the channel's own life
 
 MAX_WAITING_EVENTS = 1024
 _PEER = struct.Struct("3i")  # pid, uid, gid
@@ -202,10 +200,10 @@ class HostLink:
                 self._take_chunk(message)
             case Goodbye():
                 self.farewell = message
-            case BackupMade() | CapabilityExecute() | CapabilityStop() | Snapshot() | Delta() | EnvelopeSent() | EnvelopeReceipt():
-                await self._hand_over(message)
-            case _:
+            case HostWelcome():
                 raise ProtocolViolation("order")
+            case _:
+                await self._hand_over(message)
 
     def _take_chunk(self, chunk: Chunk) -> None:
         """Content comes after its reply and bears the name the reply gave it; what nobody waits for any more is dropped."""

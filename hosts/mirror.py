@@ -2,8 +2,10 @@
 
 Rules:
 1. A delta must be the next one; a gap means the view missed something: OutOfStep, and the owner of the link asks for a new snapshot.
+   A kind this host does not know is left out: a newer kernel may say more, and a new snapshot would not help.
 2. The mirror never guesses: a request changes nothing here until the kernel's delta says so.
-3. Windows: all open calls, and the newest MAX_ENDED_CALLS ended calls and MAX_MESSAGES messages; older ones are read by request.
+3. Windows: all that is open, and the newest MAX_ENDED_CALLS ended calls, MAX_ENDED_INTERACTIONS ended questions and MAX_MESSAGES
+   messages; older ones are read by request.
 """
 
 from __future__ import annotations
@@ -17,18 +19,21 @@ from lineup_sdk.protocol.messages import JsonObject
 MAX_ENDED_CALLS = 200
 MAX_MESSAGES = 500
 MAX_GONE_INSTANCES = 50
+MAX_ENDED_INTERACTIONS = 100
 
 ENDED_STATUSES = frozenset({"submitted", "completed", "failed", "cancelled", "expired", "rejected"})
 GONE_STATES = frozenset({"stopped", "failed"})
+WAITING_STATUSES = frozenset({"pending", "presented"})  # of an interaction
+CHAT = "chat"  # the system App: the conversation itself
 
 
 class OutOfStep(Exception):
-    """A delta is missing before this one, or it is of a kind this host does not know."""
+    """A delta is missing before this one, or what it holds is not what its kind says."""
 
 
 @dataclass(slots=True)
 class Mirror:
-    """See the head of the file. calls and messages by local number, instances by id."""
+    """See the head of the file. calls and messages by local number, the others by id."""
 
     seq: int = 0
     calls: dict[int, JsonObject] = field(default_factory=dict)
@@ -36,7 +41,8 @@ class Mirror:
     messages: dict[int, JsonObject] = field(default_factory=dict)
     focus: list[str] = field(default_factory=list)
     apps: list[JsonObject] = field(default_factory=list)
-    surfaces: dict[str, JsonObject] = field(default_factory=dict)  # open ones, by surface_id
+    interactions: dict[str, JsonObject] = field(default_factory=dict)
+    surfaces: dict[str, JsonObject] = field(default_factory=dict)  # the open ones
     consents: dict[str, JsonObject] = field(default_factory=dict)  # questions of Apps for a capability that wait for the person
     revision: str = ""
     agent: JsonObject = field(default_factory=dict)
@@ -66,6 +72,25 @@ class Mirror:
         """Return the title of an app as its Manifest gives it, or its scope."""
         return next((str(app["title"]) for app in self.apps if app["app_scope"] == app_scope), app_scope)
 
+    def waiting_questions(self) -> list[JsonObject]:
+        """Return the interactions that can be answered, oldest first; a notice asks for nothing."""
+        waiting = [one for one in self.interactions.values() if one["status"] in WAITING_STATUSES and one["kind"] != "notice"]
+        return sorted(waiting, key=lambda one: int(one["number"]))
+
+    def waiting_consents(self) -> list[JsonObject]:
+        """Return the consent questions that wait, oldest first."""
+        return sorted(self.consents.values(), key=lambda one: int(one["number"]))
+
+    def surface_of(self, app_scope: str) -> JsonObject | None:
+        """Return the open surface of an App, the newest if there are more."""
+        found = [surface for surface in self.surfaces.values() if surface["app_scope"] == app_scope]
+        return found[-1] if found else None
+
+    def chat_state(self) -> JsonObject:
+        """Return what the system App makes of the timeline: {unread?, summaries?: [{number, text}]}; {} while it has said nothing."""
+        surface = self.surface_of(CHAT)
+        return dict(surface.get("state") or {}) if surface is not None else {}
+
     def timeline(self) -> list[JsonObject]:
         """Return the messages of the window, oldest first."""
         return [message for _, message in sorted(self.messages.items())]
@@ -81,8 +106,9 @@ def from_snapshot(snapshot: Snapshot) -> Mirror:
         messages={message["number"]: message for message in state["messages"]},
         focus=list(state["focus"]),
         apps=list(state["apps"]),
-        surfaces={surface["surface_id"]: surface for surface in state.get("surfaces", ())},
-        consents={consent["request_id"]: consent for consent in state.get("consents", ())},
+        interactions={one["interaction_id"]: one for one in state["interactions"]},
+        surfaces={surface["surface_id"]: surface for surface in state["surfaces"]},
+        consents={consent["request_id"]: consent for consent in state["consents"]},
         revision=str(state["revision"]),
         agent=dict(state["agent"]),
         kernel=dict(state["kernel"]),
@@ -111,6 +137,8 @@ def _apply_one(mirror: Mirror, kind: str, value: Any) -> None:
             mirror.consents.pop(request_id, None)
             if status == "asked":
                 mirror.consents[request_id] = value
+        case "interaction", {"interaction_id": str(interaction_id)}:
+            mirror.interactions[interaction_id] = value
         case "surface", {"surface_id": str(surface_id), "is_open": bool(is_open)}:
             mirror.surfaces.pop(surface_id, None)
             if is_open:
@@ -124,7 +152,11 @@ def _apply_one(mirror: Mirror, kind: str, value: Any) -> None:
         case "revision", str():
             mirror.revision = value
         case _:
-            raise OutOfStep
+            if kind in _KINDS:
+                raise OutOfStep
+
+
+_KINDS = frozenset({"agent", "apps", "call", "consent", "focus", "instance", "interaction", "message", "revision", "surface"})
 
 
 def _trim(mirror: Mirror) -> None:
@@ -133,6 +165,9 @@ def _trim(mirror: Mirror) -> None:
             del mirror.calls[call["number"]]
     for number in sorted(mirror.messages)[:-MAX_MESSAGES]:
         del mirror.messages[number]
+    ended = sorted((one for one in mirror.interactions.values() if one["status"] not in WAITING_STATUSES), key=lambda one: int(one["number"]))
+    for one in ended[:-MAX_ENDED_INTERACTIONS]:
+        del mirror.interactions[one["interaction_id"]]
     gone = [instance_id for instance_id, instance in mirror.instances.items() if instance["state"] in GONE_STATES]
     for instance_id in gone[:-MAX_GONE_INSTANCES]:
         del mirror.instances[instance_id]

@@ -48,6 +48,7 @@ TIMED_OUT = "timed_out"
 INTERRUPTED = "interrupted_by_person"
 
 _EXITS: dict[str, Exit] = {
+    Code.ANSWER_INVALID: Exit.USAGE,
     Code.APP_DISABLED: Exit.DENIED,
     Code.APP_INSTANCE_NOT_FOUND: Exit.USAGE,
     Code.APP_SCOPE_MISMATCH: Exit.USAGE,
@@ -55,8 +56,11 @@ _EXITS: dict[str, Exit] = {
     Code.CALL_ID_CONFLICT: Exit.CONFLICT,
     Code.CALL_NOT_FOUND: Exit.USAGE,
     Code.CAPABILITY_DENIED: Exit.DENIED,
+    Code.CAPABILITY_UNSUPPORTED: Exit.DENIED,
     Code.DOOR_BUSY: Exit.CONFLICT,
     Code.EXPIRED: Exit.TIMED_OUT,
+    Code.INTERACTION_ALREADY_FINAL: Exit.CONFLICT,
+    Code.INTERACTION_NOT_FOUND: Exit.USAGE,
     Code.INVENTORY_REVISION_MISMATCH: Exit.CONFLICT,
     Code.LIFECYCLE_DENIED: Exit.DENIED,
     Code.LIMIT_EXCEEDED: Exit.CONFLICT,
@@ -71,19 +75,25 @@ _EXITS: dict[str, Exit] = {
 }
 
 _MESSAGES: dict[str, str] = {
+    Code.ANSWER_INVALID: "this does not answer the question",
     Code.APP_CRASHED: "the app died too often while working on it",
     Code.APP_DISABLED: "this app or tool is switched off",
     Code.APP_INSTANCE_NOT_FOUND: "no such app is running",
     Code.CALL_ALREADY_FINAL: "the call has its outcome already",
     Code.CALL_ID_CONFLICT: "this call id was used before for another content",
-    Code.CALL_NOT_FOUND: "there is no such call",
+    Code.CALL_NOT_FOUND: "there is nothing of that name or number",
     Code.CANCELLED: "the call was cancelled",
     Code.CAPABILITY_DENIED: "not allowed here",
+    Code.CAPABILITY_UNSUPPORTED: "no host can do this",
     Code.DOOR_BUSY: "another Agent is connected",
     Code.EXPIRED: "the call ran out of time",
+    Code.INTERACTION_ALREADY_FINAL: "the question has its outcome already",
+    Code.INTERACTION_NOT_FOUND: "there is no such question",
     Code.INTERRUPTED: "the call died half done and may not run twice",
     Code.INVENTORY_REVISION_MISMATCH: "the tools have changed since they were listed",
     Code.LIFECYCLE_DENIED: "not allowed now",
+    Code.LIMIT_EXCEEDED: "a limit was reached",
+    Code.MODE_UNAVAILABLE: "this mode is not built",
     Code.SANDBOX_INCOMPLETE: "a layer of the sandbox is missing on this machine; no app runs without it",
     Code.STORE_CORRUPT: "the database of this home fails its checks",
     Code.STORE_FOREIGN: "this home or its database belongs to another program or user",
@@ -110,7 +120,12 @@ class Failure(Exception):
         self.code = code
         self.detail = {key: value for key, value in (detail or {}).items() if value is not None}
         self.exit_code = exit_code if exit_code is not None else _EXITS.get(code, Exit.UNEXPECTED)
-        self.message = message or _MESSAGES.get(code, code.replace("_", " "))
+        self.message = message or message_of(code)
+
+
+def message_of(code: str) -> str:
+    """Return what a code means, as a sentence without its end."""
+    return _MESSAGES.get(code, code.replace("_", " "))
 
 
 def usage(message: str, *, pointer: str, expected: str | None = None, hint: str | None = None) -> Failure:

@@ -51,6 +51,7 @@ class View:
         self.phase: Phase = "connecting"
         self.ended: Goodbye | None = None
         self.restarts = 0
+        self.view_id = ""  # the kernel's name of the current link
         self._launcher = launcher
         self._label = label
         self._providers = providers or Providers({})
@@ -84,12 +85,13 @@ class View:
             match event:
                 case Snapshot():
                     self.mirror, self.phase, self._link = from_snapshot(event), "up", link
+                    self.view_id = link.welcome.view_id
                 case Delta():
                     apply(self.mirror, event)
                 case CapabilityStop():
                     self._providers.stop(event.request_id)
                 case _:
-                    pass  # envelopes go to an agent or the asking admin only
+                    pass  # envelopes go to an agent or the asking admin, frames of surfaces to whoever mounted one
         except OutOfStep:
             link.close()
         self._tell()

@@ -14,12 +14,13 @@ from typing import Any
 import cbor2
 
 from kernel import text_surface
+from kernel.core import merge_patch
 from kernel.core.machines import CALL_OPEN, INSTANCE_FINAL
 from kernel.core.manifest import Manifest
 from kernel.core.records import AppSession, InboxRow, Instance, OutboxRow, Source, TimelineMessage, ToolCall, decode_body
 from kernel.core.runtime import SCOPE as RUNTIME_SCOPE
 from kernel.core.runtime import VERSION
-from kernel.core.surface_records import Surface
+from kernel.core.surface_records import Container, Surface
 from kernel.protocol.agent import INTERACTION_ANSWER, INTERACTION_CARD, MESSAGE_TEXT, TASK_UPDATE
 from kernel.store_view import StoreView
 from lineup_sdk.protocol.limits import MAX_BODY_BYTES
@@ -28,6 +29,7 @@ from lineup_sdk.protocol.messages import JsonObject
 SNAPSHOT_CALLS = 50
 SNAPSHOT_MESSAGES = 50
 PAGE_BYTES = 256 * 1024  # of one list; a frame holds a few of them
+MAX_SHOWN_STATE_BYTES = 16 * 1024  # a state beyond that is not in a summary
 _SUMMARY_BYTES = 8 * 1024  # more than any summary but a message's and the list of apps
 _UTF8_BYTES = 4  # of one code point, at most
 
@@ -65,8 +67,10 @@ def deltas(changes: Sequence[JsonObject]) -> list[list[JsonObject]]:
 
 def _weight(kind: str, value: Any) -> int:
     match kind:
-        case "message" | "surface":
+        case "message":
             return _UTF8_BYTES * len(value["text"]) + _SUMMARY_BYTES
+        case "surface":
+            return _UTF8_BYTES * len(value["text"]) + MAX_SHOWN_STATE_BYTES + _SUMMARY_BYTES
         case "consent":
             return MAX_BODY_BYTES
         case "interaction":
@@ -183,6 +187,8 @@ def session_summary(view: StoreView, session: AppSession) -> JsonObject:
             "closed_at": time_text(session.closed_at) if session.closed_at else None,
             "continues": session.continues,
             "instance_id": newest.instance_id if newest is not None and is_alive else None,
+            "newest_instance_id": newest.instance_id if newest is not None else None,
+            "error": newest.error.value if newest is not None and newest.error else None,
             "failed": view.sessions.has_failed(session),
             "messages": view.sessions.message_count(session.app_session_id),
         }
@@ -229,9 +235,17 @@ def surface_summary(view: StoreView, surface: Surface) -> JsonObject:
             "version": surface.version,
             "is_open": is_open,
             "mounted_view_id": surface.mounted_view_id,
+            "state": _shown_state(view, surface) if is_open else None,
             "text": text_surface.render(view.surfaces.state(surface.number)) if is_open else "",
         }
     )
+
+
+def _shown_state(view: StoreView, surface: Surface) -> JsonObject | None:
+    """The state of a system App, which every host draws in its own way; of all other Apps hosts get the text, or mount."""
+    if surface.container is not Container.TRUSTED or surface.state_bytes > MAX_SHOWN_STATE_BYTES:
+        return None
+    return decode_body(merge_patch.encode(view.surfaces.state(surface.number)))
 
 
 def app_summary(manifest: Manifest, disabled: frozenset[str]) -> JsonObject:

@@ -59,7 +59,8 @@ CREATE TABLE tool_call (
   CHECK (status <> 'submitted' OR result_cbor IS NOT NULL),
   CHECK (status NOT IN ('failed', 'rejected') OR error_code IS NOT NULL)
 ) STRICT;
-CREATE INDEX tool_call_by_status ON tool_call (status, number);
+-- Open calls are read from memory, successful ones are most of all: neither needs an index, and a call's way stays cheap.
+CREATE INDEX tool_call_by_status ON tool_call (status, number) WHERE status IN ('failed', 'cancelled', 'expired', 'rejected');
 
 CREATE TABLE instance (
   number INTEGER PRIMARY KEY,
@@ -358,4 +359,4 @@ CREATE TABLE audit (
   hash BLOB NOT NULL CHECK (length(hash) = 32)
 ) STRICT;
 CREATE INDEX audit_of_number ON audit (number, seq) WHERE number IS NOT NULL;
-CREATE INDEX audit_of_instance ON audit (instance_id, seq) WHERE instance_id IS NOT NULL;
+CREATE INDEX audit_of_instance ON audit (instance_id, seq) WHERE instance_id IS NOT NULL AND number IS NULL;

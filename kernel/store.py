@@ -35,7 +35,7 @@ from kernel.store_capabilities import PUTS as CAPABILITY_PUTS
 from kernel.store_interactions import PUTS as INTERACTION_PUTS
 from kernel.store_open import StoreRefused, open_connection, refusal
 from kernel.store_rows import PUTS as ROW_PUTS
-from kernel.store_rows import time_value
+from kernel.store_rows import UPDATE_TOOL_CALL, time_value, updated_call_values
 from kernel.store_start import Start, keep_head
 from kernel.store_surface_rows import PUTS as SURFACE_PUTS
 from kernel.store_view import StoreView
@@ -50,6 +50,7 @@ UNSTORED = frozenset({AttachedViews})  # of this run: followed in memory, never 
 # ones, and a checkpoint costs two syncs. At 1 MiB it came every 8 calls and the mean of a call was 40 % higher.
 CHECKPOINT_COMMITS = 400
 CHECKPOINT_WAL_PAGES = 1024  # 4 MiB
+MAX_AUDIT_WORDS = 1024
 # Whatever the audit names is an id the kernel made or a word of its code: no space, so no sentence of anybody gets in.
 _AUDIT_WORD = re.compile(r"[A-Za-z0-9_.:#-]{1,160}")
 
@@ -72,6 +73,8 @@ class Store:
         self.is_first_start = start.is_first
         self.is_restored = start.is_restored  # the database is older than its kept head: a new epoch began
         self._commits_at_checkpoint = 0
+        self._first_number = self.next_number  # of the transaction under way
+        self._audit_words: set[str] = set()  # judged before
         if start.events:
             self._write_start(start)
 
@@ -127,6 +130,7 @@ class Store:
         """Open the transaction. Raises: StorageFailed."""
         self._db.begin()
         self._has_written = False
+        self._first_number = self.next_number
 
     def apply(self, decision: Decision, *, stamp: Stamp, origin: Origin, command: str, cause: int | None = None) -> None:
         """Write one decision: rows, audit rows, clock. Durable only after `commit`.
@@ -166,10 +170,22 @@ class Store:
         Raises: StorageFailed: whether it is durable is undecided, the store is closed and nobody may be answered.
         """
         if self._has_written:
+            self._write_calls()
             self._db.run(_PUT_CLOCK, (self.next_number, self._boot_id, self._boottime_ms))
         self._db.commit()
         if self._has_written:
             self._keep_head()
+
+    def _write_calls(self) -> None:
+        """Write every call that this transaction changed, as it is at its end (kernel/store_memory.py, OpenCalls)."""
+        unwritten, self._memory.open.unwritten = self._memory.open.unwritten, {}
+        for call in unwritten.values():
+            if call.number < self._first_number:
+                self._db.run(UPDATE_TOOL_CALL, updated_call_values(call))
+                if self._db.changes():
+                    continue
+            sql, values = PUTS[ToolCall]
+            self._db.run(sql, values(call))
 
     def _keep_head(self) -> None:
         try:
@@ -180,7 +196,7 @@ class Store:
 
     def _put(self, records: tuple[Record, ...]) -> None:
         for record in records:
-            if type(record) not in UNSTORED:
+            if type(record) not in UNSTORED and type(record) is not ToolCall:
                 sql, values = PUTS[type(record)]
                 self._db.run(sql, values(record))
         self._memory.remember(records)
@@ -195,8 +211,8 @@ class Store:
 
     def _append(self, entry: AuditEntry, stamp: Stamp, origin: Origin, command: str, cause: int | None) -> None:
         for word in (entry.event, command, entry.instance_id, origin.view_id or None):
-            if word is not None and not _AUDIT_WORD.fullmatch(word):
-                raise KernelBug("an audit row would hold text")
+            if word is not None and word not in self._audit_words:
+                self._admit_word(word)
         code = None if entry.code is None else Code(entry.code).value
         fields = (
             *(self._head.seq + 1, time_value(stamp.now), origin.speaker.value, origin.view_id or None, command, cause),
@@ -205,6 +221,13 @@ class Store:
         digest = hash_row(self._head.hash, fields)
         self._db.run("INSERT INTO audit VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?)", (*fields, self._head.hash, digest))
         self._head = Head(self._head.seq + 1, digest)
+
+    def _admit_word(self, word: str) -> None:
+        """Judge a word of the audit once. Raises: KernelBug for what may be a text of somebody."""
+        if not _AUDIT_WORD.fullmatch(word):
+            raise KernelBug("an audit row would hold text")
+        if len(self._audit_words) < MAX_AUDIT_WORDS:
+            self._audit_words.add(word)
 
     # ----------------------------------------------------------------------------- between turns
 

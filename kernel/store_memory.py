@@ -125,18 +125,20 @@ class Memory:
 
 
 class OpenCalls:
-    """Every call without an outcome, as its record stands now."""
+    """Every call without an outcome, as its record stands now. A turn changes its call several times; the row is written once."""
 
     def __init__(self) -> None:
         self._by_number: dict[int, ToolCall] = {}
         self._numbers: dict[str, int] = {}  # by call_id
         self._of_instance: dict[str | None, dict[int, ToolCall]] = {}
+        self.unwritten: dict[int, ToolCall] = {}  # changed in the transaction under way; written once, at its end
 
     def __len__(self) -> int:
         return len(self._by_number)
 
     def follow(self, call: ToolCall) -> None:
-        """Take a call as it is now: kept while it is open."""
+        """Take a call as it is now: kept while it is open, and until it is written."""
+        self.unwritten[call.number] = call
         before = self._by_number.pop(call.number, None)
         if before is not None:
             self._leave(before)
@@ -153,12 +155,13 @@ class OpenCalls:
             del self._of_instance[call.instance_id]
 
     def by_number(self, number: int) -> ToolCall | None:
-        """An open call, or None for one that ended or never was."""
-        return self._by_number.get(number)
+        """An open or unwritten call, or None for one that ended or never was."""
+        return self._by_number.get(number) or self.unwritten.get(number)
 
     def by_id(self, call_id: str) -> ToolCall | None:
         """As by_number, by the id its caller gave it."""
-        return self._by_number.get(self._numbers.get(call_id, 0))
+        known = self._by_number.get(self._numbers.get(call_id, 0))
+        return known or next((call for call in self.unwritten.values() if call.call_id == call_id), None)
 
     def of_instance(self, instance_id: str) -> Sequence[ToolCall]:
         """Those of one instance, oldest first."""

@@ -90,16 +90,31 @@ ON CONFLICT (number) DO UPDATE SET
   progress_count = excluded.progress_count, result_cbor = excluded.result_cbor, error_code = excluded.error_code
 """
 
+UPDATE_TOOL_CALL = """
+UPDATE tool_call SET
+  status = ?, updated_at = ?, instance_id = ?, attempts = ?, delivered_life = ?, raised = ?, deadline_boot_id = ?, deadline_at_ms = ?,
+  cancel = ?, cancel_boot_id = ?, cancel_at_ms = ?, human_waits = ?, held_ms = ?, progress_cbor = ?, progress_window_ms = ?,
+  progress_count = ?, result_cbor = ?, error_code = ?
+WHERE number = ?
+"""
 
 OPEN_CALLS = "SELECT * FROM tool_call WHERE status IN ('received', 'routing', 'waiting_for_app', 'running') ORDER BY number"
 
 
 def _tool_call_values(c: ToolCall) -> Values:
     identity = (c.number, c.call_id, c.tool_id, c.inventory_revision, c.descriptor_digest, c.source, c.app_scope, c.conversation_id)
+    return (*identity, c.content_digest, c.input_cbor, time_value(c.created_at), *_standing_values(c))
+
+
+def updated_call_values(c: ToolCall) -> Values:
+    """What UPDATE_TOOL_CALL takes: the columns that change, then the number."""
+    return (*_standing_values(c), c.number)
+
+
+def _standing_values(c: ToolCall) -> Values:
     standing = (c.status, time_value(c.updated_at), c.instance_id, c.attempts, c.delivered_life, c.raised)
     clocks = (*deadline_values(c.deadline), c.cancel, *deadline_values(c.cancel_deadline), c.human_waits, c.held_ms)
-    said = (c.progress_cbor, c.progress_window_ms, c.progress_count, c.result_cbor, c.error_code)
-    return (*identity, c.content_digest, c.input_cbor, time_value(c.created_at), *standing, *clocks, *said)
+    return (*standing, *clocks, c.progress_cbor, c.progress_window_ms, c.progress_count, c.result_cbor, c.error_code)
 
 
 def read_tool_call(row: Row) -> ToolCall:

@@ -43,7 +43,7 @@ class KeptHead:
 
     head: Head | None
     is_damaged: bool
-    is_restored: bool  # `restore` put this database here, or a start found it older than its head and did not get far
+    is_restored: bool = False  # `restore` put this database here, and no start since then got as far as its first turns
 
 
 def keep_head(folder: Path) -> KeptHead:

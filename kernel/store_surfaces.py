@@ -143,9 +143,7 @@ class ArtifactRows:
 
     def of_content(self, app_session_id: str, sha256: str) -> Artifact | None:
         """The artifact of these bytes in an App session, unless it is lost."""
-        row = self._db.run_one(
-            "SELECT * FROM artifact WHERE app_session_id = ? AND sha256 = ? AND is_lost = 0", (app_session_id, sha256)
-        )
+        row = self._db.run_one("SELECT * FROM artifact WHERE app_session_id = ? AND sha256 = ? AND is_lost = 0", (app_session_id, sha256))
         return None if row is None else read_artifact(row)
 
     def size_of(self, app_session_id: str) -> tuple[int, int]:

@@ -50,7 +50,7 @@ _AUDIT_AFTER = """SELECT seq, at, speaker, view_id, command, cause, event, numbe
 _AUDIT_OF_NUMBER = """SELECT seq, at, speaker, view_id, command, cause, event, number, instance_id, code, count FROM audit
   WHERE number = ? ORDER BY seq DESC LIMIT ?"""
 _AUDIT_OF_INSTANCE = """SELECT seq, at, speaker, view_id, command, cause, event, number, instance_id, code, count FROM audit
-  WHERE instance_id = ? ORDER BY seq DESC LIMIT ?"""
+  WHERE instance_id = ? AND number IS NULL ORDER BY seq DESC LIMIT ?"""
 _AUDIT_ONE = """SELECT seq, at, speaker, view_id, command, cause, event, number, instance_id, code, count FROM audit WHERE seq = ?"""
 
 

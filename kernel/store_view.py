@@ -9,11 +9,12 @@ Rules:
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 from kernel.core.decision import KernelBug
 from kernel.core.inventory import Enablement, Inventory
-from kernel.core.machines import CallStatus, InstanceState
+from kernel.core.machines import CALL_OPEN, CallStatus, InstanceState
 from kernel.core.manifest import Handling, Hints, Manifest, ToolDescriptor
 from kernel.core.manifest_form import ToolForm
 from kernel.core.records import (
@@ -292,26 +293,14 @@ class StoreView(InteractionReads):
     def calls(self, *, state: str | None = None, before: int | None = None, limit: int = 50) -> Sequence[ToolCall]:
         """Calls with a number below `before`, newest first. state: open | ended | one status | None for all."""
         top = _FOREVER if before is None else before
-        if state is None:
-            rows = self._db.run("SELECT * FROM tool_call WHERE number < ? ORDER BY number DESC LIMIT ?", (top, limit))
-        elif state == "ended":
-            # At most MAX_OPEN_CALLS rows are passed over.
-            rows = self._db.run(
-                "SELECT * FROM tool_call WHERE number < ? AND +status NOT IN ('received', 'routing', 'waiting_for_app', 'running')"
-                " ORDER BY number DESC LIMIT ?",
-                (top, limit),
-            )
-        elif state == "open":
-            rows = self._db.run(
-                "SELECT * FROM tool_call WHERE status IN ('received', 'routing', 'waiting_for_app', 'running') AND number < ?"
-                " ORDER BY number DESC LIMIT ?",
-                (top, limit),
-            )
+        if state == "open" or state in CALL_OPEN:
+            found = (call for call in reversed(self._memory.open.all()) if call.number < top and state in ("open", call.status))
+            return list(islice(found, limit))
+        if state is None or state == "ended":
+            rows = self._db.run(_CALLS_ENDED if state else _CALLS, (top, limit))
         else:
-            status = CallStatus(state)
-            rows = self._db.run(
-                "SELECT * FROM tool_call WHERE status = ? AND number < ? ORDER BY number DESC LIMIT ?", (status, top, limit)
-            )
+            is_success = state in (CallStatus.SUBMITTED, CallStatus.COMPLETED)
+            rows = self._db.run(_CALLS_SUCCEEDED if is_success else _CALLS_NOT_SUCCEEDED, (CallStatus(state), top, limit))
         return [read_tool_call(row) for row in rows]
 
     def open_call_count_of(self, instance_id: str) -> int:
@@ -379,6 +368,16 @@ class StoreView(InteractionReads):
 def _due_ms(call: ToolCall) -> int | None:
     """The earlier of a call's two deadlines."""
     return min((deadline.at_ms for deadline in (call.deadline, call.cancel_deadline) if deadline is not None), default=None)
+
+
+_CALLS = "SELECT * FROM tool_call WHERE number < ? ORDER BY number DESC LIMIT ?"
+# At most MAX_OPEN_CALLS rows are passed over.
+_CALLS_ENDED = """SELECT * FROM tool_call WHERE number < ? AND +status NOT IN ('received', 'routing', 'waiting_for_app', 'running')
+  ORDER BY number DESC LIMIT ?"""
+# Most calls succeed: the newest ones are near. The others have an index, tool_call_by_status.
+_CALLS_SUCCEEDED = "SELECT * FROM tool_call WHERE +status = ? AND number < ? ORDER BY number DESC LIMIT ?"
+_CALLS_NOT_SUCCEEDED = """SELECT * FROM tool_call WHERE status IN ('failed', 'cancelled', 'expired', 'rejected')
+  AND status = ? AND number < ? ORDER BY number DESC LIMIT ?"""
 
 
 def _read_descriptor(document_cbor: bytes) -> ToolDescriptor:

@@ -4,7 +4,8 @@ Use: ports call `post`; `run` is one task for the kernel's life. Nothing here wa
 in the queue for the commit that this pass of the event loop shares.
 Rules:
 1. One command, one turn. The first command of a pass commits at once; all others of that pass share the next commit, so a lone
-   call waits for nobody and a crowd pays for one fsync. A turn that may wait shares whatever commit comes next.
+   call waits for nobody and a crowd pays for one fsync. What a turn sets off by Then is decided in the commit of that turn. A turn
+   that may wait shares whatever commit comes next.
 2. Effects, replies and view changes leave only after the commit, in the order of the turns; channels are flushed once at the end.
 3. A refused turn leaves its audit row and nothing else.
 4. A commit that fails is undecided: StorageFailed goes up, nothing is answered, the kernel stops and rereads at its next start.
@@ -19,7 +20,6 @@ from typing import Any, Protocol
 
 import trio
 
-from kernel import log
 from kernel.clock import Clock
 from kernel.core import commands
 from kernel.core.decision import ArmDeadline, AuditEntry, Decision, Detail, Origin, Rejected, Speaker, Stamp, Then, View
@@ -29,6 +29,7 @@ from kernel.refusals import WINDOW_MS, Refusals
 from lineup_sdk.protocol.codes import Code
 
 MAX_BATCH = 256
+MAX_TURNS_A_COMMIT = 512  # a batch and what follows from it
 MAX_WAIT_SECONDS = 0.005  # how long a turn that may wait does so for the commit of another
 
 KERNEL = Origin(speaker=Speaker.KERNEL)
@@ -155,16 +156,25 @@ class Turns:
         while self._queue:
             batch = [self._queue.popleft() for _ in range(min(len(self._queue), MAX_BATCH))]
             decided = self._commit(batch)
-            for outcome, decision, audit_seq in decided:
-                self._release(outcome, decision, audit_seq)
+            for outcome, decision, _ in decided:
+                self._release(outcome, decision)
         self._is_draining = False
         self._handlers.flush()
         if self._store.is_checkpoint_due:
             self._store.checkpoint()
 
     def _commit(self, batch: Sequence[Turn]) -> list[tuple[Outcome, Decision, int]]:
+        """Decide a batch and what follows from it in one transaction; nothing of either leaves before it is durable."""
         self._store.begin()
-        decided = [self._decide(turn) for turn in batch]
+        waiting = deque(batch)
+        decided: list[tuple[Outcome, Decision, int]] = []
+        while waiting and len(decided) < MAX_TURNS_A_COMMIT:
+            decided.append(self._decide(waiting.popleft()))
+            _, decision, audit_seq = decided[-1]
+            waiting.extend(
+                Turn(command=effect.command, origin=KERNEL, cause=audit_seq) for effect in decision.effects if isinstance(effect, Then)
+            )
+        self._queue.extendleft(reversed(waiting))
         self._store.commit()
         return decided
 
@@ -212,15 +222,15 @@ class Turns:
             numbers_used=decision.numbers_used,
         )
 
-    def _release(self, outcome: Outcome, decision: Decision, audit_seq: int) -> None:
+    def _release(self, outcome: Outcome, decision: Decision) -> None:
         if outcome.turn.origin.speaker is not Speaker.KERNEL:
             self._handlers.reply(outcome)
         if decision.puts:
             self._handlers.committed(decision.puts)
         for effect in decision.effects:
             match effect:
-                case Then(command=command):
-                    self._queue.append(Turn(command=command, origin=KERNEL, cause=audit_seq))
+                case Then():
+                    pass  # decided in the same commit
                 case ArmDeadline(at_ms=at_ms):
                     self._arm(at_ms)
                 case _:
@@ -248,7 +258,6 @@ class Turns:
         for next_ms in (self._store.view.next_deadline_ms(), self._refusals.next_due_ms()):
             if next_ms is not None:
                 self._arm(max(next_ms, self._clock.boottime_ms() + 1))
-        log.event("deadlines.checked")
 
     def _wait_seconds(self) -> float:
         if self._deadline_ms is None:

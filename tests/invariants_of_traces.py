@@ -101,7 +101,7 @@ def check_inv_06(trace: Trace) -> list[str]:
 
 def check_inv_07(trace: Trace) -> list[str]:
     """What nobody here understands is kept and does nothing."""
-    inert = (decided for decided in trace.decided() if isinstance(decided.command, InertMessage))
+    inert = [decided for decided in trace.decided() if isinstance(decided.command, InertMessage) and not decided.refused]
     return [
         "INV-07: an unknown envelope did something"
         for one in inert

@@ -10,13 +10,11 @@ Rules:
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from kernel.core import envelopes, focus, interaction_ends, machines, outbox
 from kernel.core.decision import ArmDeadline, Decision, Detail, Draft, KillWorker, Origin, Rejected, SendToWorker, Speaker, Stamp, View
 from kernel.core.limits import CANCEL_GRACE_MS, DUE_CALLS_A_TURN
 from kernel.core.machines import CALL_OPEN, CallEvent, CallStatus
-from kernel.core.records import Cancel, Deadline, OutboxKind, ToolCall, decode_body, encode_body
+from kernel.core.records import Cancel, Deadline, OutboxKind, ToolCall, decode_body, encode_body, replace
 from kernel.protocol.agent import TOOL_RESULT, ToolCancelAsked
 from kernel.protocol.host import CallCancel
 from lineup_sdk.protocol.codes import Code

@@ -12,7 +12,6 @@ Rules:
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Final
 
 from kernel.core import calls, capability_ends, instances, machines, permissions, switches
@@ -29,7 +28,7 @@ from kernel.core.limits import (
 )
 from kernel.core.machines import CALL_OPEN, CapabilityEvent, CapabilityStatus, InstanceState
 from kernel.core.manifest import Kind, Manifest
-from kernel.core.records import Instance, ToolCall, decode_body, digest_of_parts, encode_body
+from kernel.core.records import Instance, ToolCall, decode_body, digest_of_parts, encode_body, replace
 from kernel.core.surface_effects import SendToView
 from kernel.protocol.host_capabilities import CapabilityExecute, ConsentAnswer, ProviderResult
 from lineup_sdk.protocol import capability_messages as m

@@ -8,7 +8,6 @@ Rules:
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Final
 
 from kernel.core import calls, machines
@@ -16,7 +15,7 @@ from kernel.core.capability_records import CapabilityRequest
 from kernel.core.decision import Draft, Then
 from kernel.core.events import DeliverMessages
 from kernel.core.machines import INSTANCE_FINAL, CapabilityEvent, CapabilityStatus
-from kernel.core.records import InboxRow, Instance, encode_body
+from kernel.core.records import InboxRow, Instance, encode_body, replace
 from lineup_sdk.protocol.capability_messages import CAPABILITY_RESULT
 from lineup_sdk.protocol.codes import Code
 from lineup_sdk.protocol.messages import JsonObject

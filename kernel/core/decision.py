@@ -13,12 +13,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
-from kernel.core.capability_records import Acceptance, CapabilityRequest, CapabilityView, Permission
+from kernel.core.capability_records import CapabilityRequest, CapabilityView, Permission
 from kernel.core.interaction_view import InteractionView
 from kernel.core.inventory import Enablement, Inventory
 from kernel.core.manifest import Manifest, ToolDescriptor
+from kernel.core.record_keys import key_of
 from kernel.core.records import (
     AppSession,
     Deadline,
@@ -36,7 +37,7 @@ from kernel.core.records import (
 )
 from kernel.core.session_view import SessionView
 from kernel.core.surface_effects import SendArtifact, SendToView, TellSurfaceChanged
-from kernel.core.surface_records import AppendedPatch, Artifact, ArtifactView, Surface, SurfaceSnapshot, SurfaceView
+from kernel.core.surface_records import ArtifactView, SurfaceView
 from kernel.core.upkeep_effects import MakeBackup
 from lineup_sdk.protocol.codes import Code
 from lineup_sdk.protocol.messages import JsonObject, Message
@@ -327,7 +328,7 @@ class Draft:
 
     def put(self, record: Record) -> None:
         """Write a record whole, replacing what was put before under the same key."""
-        self._puts[type(record), _key_of(record)] = record
+        self._puts[type(record), key_of(record)] = record
 
     def remove_row(self, number: int) -> None:
         """Take away an outbox row that a newer one replaces."""
@@ -394,28 +395,3 @@ class Draft:
             detail=detail,
             numbers_used=self._numbers,
         )
-
-
-_KEY_FIELDS: Mapping[type, str] = {
-    AppendedPatch: "surface_number",  # a turn changes a surface once
-    Acceptance: "app_scope",
-    AppSession: "app_session_id",
-    Artifact: "number",
-    CapabilityRequest: "request_id",
-    InboxRow: "number",
-    Instance: "instance_id",
-    Interaction: "interaction_id",
-    Key: "digest",
-    OutboxRow: "number",
-    Permission: "number",
-    SavedState: "app_session_id",
-    Surface: "number",
-    SurfaceSnapshot: "surface_number",
-    TimelineMessage: "number",
-    ToolCall: "number",
-}
-
-
-def _key_of(record: Any) -> object:
-    name = _KEY_FIELDS.get(type(record))
-    return getattr(record, name) if name else getattr(record, "name", None) or getattr(record, "digest", None)

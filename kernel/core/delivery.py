@@ -8,13 +8,11 @@ Rules:
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from kernel.core import calls, machines
 from kernel.core.decision import Draft, SendToWorker
 from kernel.core.limits import INBOX_WINDOW
 from kernel.core.machines import CallStatus, InboxEvent, InstanceState
-from kernel.core.records import InboxRow, Instance, ToolCall, decode_body
+from kernel.core.records import InboxRow, Instance, ToolCall, decode_body, replace
 from lineup_sdk.protocol.messages import InboxDelivered, ToolCalled
 
 _READY = frozenset({InstanceState.FOREGROUND, InstanceState.BACKGROUND})

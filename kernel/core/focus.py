@@ -13,7 +13,6 @@ Rules:
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 
 from kernel.core import machines
 from kernel.core.decision import ArmDeadline, Draft, SendToWorker, StartWorker, StopWorker, Then
@@ -21,7 +20,7 @@ from kernel.core.events import DeliverCalls
 from kernel.core.limits import IDLE_AFTER_MS, INBOX_WINDOW, MAX_FOCUS_DEPTH, STOP_DEADLINE_MS
 from kernel.core.machines import CallStatus, InstanceEvent, InstanceState
 from kernel.core.manifest import SYSTEM_SCOPE
-from kernel.core.records import FocusStack, Instance
+from kernel.core.records import FocusStack, Instance, replace
 from lineup_sdk.protocol.messages import ContextChanged
 
 _SHOWN = frozenset({InstanceState.FOREGROUND, InstanceState.BACKGROUND})

@@ -16,6 +16,7 @@ _EVERY_APP = frozenset(
     for message in (
         sm.ArtifactGet,
         sm.ArtifactPut,
+        m.Chunk,
         c.CapabilityRequest,
         m.InboxAcknowledge,
         m.InboxList,

@@ -8,14 +8,12 @@ Rules:
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from kernel.core import delivery, envelopes, focus, instances, interaction_ends, machines
 from kernel.core.decision import Decision, Detail, Draft, Origin, Rejected, Stamp, Then, View
 from kernel.core.events import DeliverMessages
 from kernel.core.limits import MAX_INBOX_BYTES, MAX_INBOX_ROWS
 from kernel.core.machines import InboxEvent, InboxState, InstanceState
-from kernel.core.records import InboxRow, Instance, decode_body, encode_body
+from kernel.core.records import InboxRow, Instance, decode_body, encode_body, replace
 from kernel.protocol.agent import AppMessageReceived
 from lineup_sdk.protocol import limits as wire
 from lineup_sdk.protocol.codes import Code

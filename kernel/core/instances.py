@@ -11,8 +11,6 @@ Rules:
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from kernel.core import calls, delivery, focus, interactions, machines, permissions, surface_life
 from kernel.core.decision import Decision, Detail, Draft, Origin, Rejected, Stamp, StartWorker, StopWorker, Then, View
 from kernel.core.events import Death, RouteCall, WorkerExited
@@ -29,7 +27,7 @@ from kernel.core.limits import (
 )
 from kernel.core.machines import CallEvent, InboxEvent, InstanceEvent, InstanceState, InteractionEvent
 from kernel.core.manifest import SYSTEM_SCOPE, Manifest
-from kernel.core.records import AppSession, Instance
+from kernel.core.records import AppSession, Instance, replace
 from lineup_sdk.protocol.codes import Code
 from lineup_sdk.protocol.messages import LifecycleStarted
 

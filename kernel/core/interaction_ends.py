@@ -10,12 +10,11 @@ Rules:
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 from kernel.core import machines
 from kernel.core.decision import Draft
 from kernel.core.machines import INTERACTION_OPEN, CallEvent, InteractionEvent, InteractionStatus
-from kernel.core.records import Interaction, InteractionKind, ToolCall, encode_body
+from kernel.core.records import Interaction, InteractionKind, ToolCall, encode_body, replace
 from lineup_sdk.protocol.codes import Code
 from lineup_sdk.protocol.messages import JsonObject
 

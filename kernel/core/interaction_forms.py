@@ -12,12 +12,11 @@ Rules:
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import Any
 
 from kernel.core.builtin import INTERACTION, MAX_FIELD_LENGTH
 from kernel.core.decision import Detail, Rejected
-from kernel.core.records import InteractionKind, digest_of_parts, encode_body
+from kernel.core.records import InteractionKind, digest_of_parts, encode_body, replace
 from kernel.core.schema import Schema
 from kernel.protocol.agent import ToolInvoke
 from lineup_sdk.protocol import limits as wire

@@ -14,7 +14,6 @@ Rules:
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from datetime import timedelta
 
 from kernel.core import calls, envelopes, focus, interaction_ends, interaction_forms, machines
@@ -36,6 +35,7 @@ from kernel.core.records import (
     ToolCall,
     decode_body,
     encode_body,
+    replace,
 )
 from kernel.protocol.agent import INTERACTION_ANSWER, INTERACTION_CARD, InteractionDismissAsked
 from kernel.protocol.host_interactions import InteractionAnswer, InteractionMove

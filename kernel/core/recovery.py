@@ -9,14 +9,12 @@ Rules:
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from kernel.core import focus, instances, interactions, machines, outbox, surface_life, switches
 from kernel.core.decision import ArmDeadline, Decision, Draft, Origin, Stamp, StopKernel, Then, View
 from kernel.core.events import Booted, RecoverCapabilities, RouteCall
 from kernel.core.machines import CALL_OPEN, InstanceEvent, InstanceState
 from kernel.core.manifest import SYSTEM_SCOPE
-from kernel.core.records import Instance
+from kernel.core.records import Instance, replace
 from kernel.protocol.host import KernelStop
 from lineup_sdk.protocol.codes import Code
 

@@ -10,7 +10,6 @@ Rules:
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import datetime
 
 from kernel.core import (
@@ -32,7 +31,7 @@ from kernel.core.inventory import difference
 from kernel.core.limits import DEFAULT_TIMEOUT_MS, MAX_OPEN_CALLS, MAX_OPEN_CALLS_OF_INSTANCE, MAX_TIMEOUT_MS
 from kernel.core.machines import CallEvent, CallStatus, InstanceState
 from kernel.core.manifest import Handling, ToolDescriptor
-from kernel.core.records import Instance, Key, OutboxKind, ToolCall, digest_of_parts, encode_body, key_digest
+from kernel.core.records import Instance, Key, OutboxKind, ToolCall, digest_of_parts, encode_body, key_digest, replace
 from kernel.protocol.agent import TOOL_RESULT, ToolInvoke
 from kernel.protocol.host import CallInvoke
 from lineup_sdk.protocol import limits as wire

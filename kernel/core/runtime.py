@@ -16,7 +16,7 @@ def answer(view: View, tool_id: str) -> JsonObject:
     return {
         "kernel_version": VERSION,
         "epoch": view.epoch,
-        "apps": sum(1 for scope in view.manifests if scope != SCOPE and view.enablement.is_enabled(scope)),
+        "apps": sum(1 for scope, one in view.manifests.items() if one.entry is not None and view.enablement.is_enabled(scope)),
         "instances": len(view.current_instances()),
         "open_calls": view.open_call_count(),
     }

@@ -9,12 +9,10 @@ Rules:
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from kernel.core import instances, lifecycle, surface_life
 from kernel.core.decision import Decision, Detail, Draft, Origin, Rejected, Stamp, View
 from kernel.core.manifest import SYSTEM_SCOPE, Manifest
-from kernel.core.records import AppSession, Instance
+from kernel.core.records import AppSession, Instance, replace
 from kernel.protocol.host_sessions import AppOpen, AppStartEmpty, SessionsContinue
 from lineup_sdk.protocol.codes import Code
 from lineup_sdk.protocol.messages import JsonObject

@@ -11,14 +11,12 @@ Rules:
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from kernel.core import focus, instances, merge_patch, surface_life
 from kernel.core.decision import Decision, Detail, Draft, Origin, Rejected, SendToWorker, Stamp, Then, View
 from kernel.core.events import CompactSurface, DeliverMessages
 from kernel.core.limits import COMPACT_PATCH_BYTES, MAX_EVENT_NAME, MAX_INBOX_BYTES, MAX_INBOX_ROWS, MAX_PATCHES, MAX_SURFACE_MEMBERS
 from kernel.core.manifest import SURFACE_EVENT_TOPIC, Kind
-from kernel.core.records import InboxRow, Instance, decode_body, encode_body
+from kernel.core.records import InboxRow, Instance, decode_body, encode_body, replace
 from kernel.core.surface_effects import SendToView, TellSurfaceChanged, chunks_of
 from kernel.core.surface_records import AppendedPatch, Container, Surface, SurfaceSnapshot
 from kernel.protocol.host_surfaces import SurfaceEvent, SurfaceMount, SurfacePatch, SurfacePatched, SurfaceUnmount
@@ -233,9 +231,7 @@ def _change(draft: Draft, surface: Surface, base_version: int, patch: JsonObject
         updated_at=draft.stamp.now,
     )
     draft.put(changed)
-    appended = AppendedPatch(
-        surface_number=surface.number, version=changed.version, patch_cbor=encoded, created_at=draft.stamp.now
-    )
+    appended = AppendedPatch(surface_number=surface.number, version=changed.version, patch_cbor=encoded, created_at=draft.stamp.now)
     draft.put(appended)
     draft.audit("surface.changed", number=surface.number)
     if _is_heavy(changed):

@@ -9,12 +9,10 @@ Rules:
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from kernel.core import envelopes, focus, instances, outbox
 from kernel.core.decision import Decision, Detail, Draft, FeedTimeline, Origin, Rejected, Stamp, View
 from kernel.core.machines import OutboxState
-from kernel.core.records import Key, OutboxKind, OutboxRow, Source, TimelineMessage, digest_of_parts, encode_body, key_digest
+from kernel.core.records import Key, OutboxKind, OutboxRow, Source, TimelineMessage, digest_of_parts, encode_body, key_digest, replace
 from kernel.protocol.agent import MESSAGE_TEXT, PREFIX, InertMessage, TaskUpdated, TextReceived
 from kernel.protocol.host import MessageSend
 from kernel.protocol.host_sessions import OutboxRefuse

@@ -9,14 +9,12 @@ Rules:
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from kernel.core import calls, delivery, instances, machines, outbox
 from kernel.core.decision import ArmDeadline, Decision, Detail, Draft, Origin, Rejected, Stamp, View
 from kernel.core.events import DeliverCalls
 from kernel.core.limits import CANCEL_GRANTED_MS
 from kernel.core.machines import CALL_OPEN, CallEvent, CallStatus
-from kernel.core.records import Cancel, OutboxKind, ToolCall, decode_body, encode_body
+from kernel.core.records import Cancel, OutboxKind, ToolCall, decode_body, encode_body, replace
 from kernel.protocol.agent import TOOL_PROGRESS
 from lineup_sdk.protocol import limits as wire
 from lineup_sdk.protocol.codes import Code

@@ -9,7 +9,6 @@ Rules:
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import datetime
 
 from kernel.core import calls, instances, interaction_forms, interactions
@@ -17,7 +16,18 @@ from kernel.core.decision import Decision, Detail, Draft, Origin, Rejected, Stam
 from kernel.core.grants import STANDARD_INTERACTION, policy_of
 from kernel.core.limits import MAX_INBOX_ROWS
 from kernel.core.machines import CALL_OPEN, INTERACTION_OPEN, InteractionEvent
-from kernel.core.records import Deadline, Instance, Interaction, InteractionKind, InteractionSource, Place, Policy, ToolCall, decode_body
+from kernel.core.records import (
+    Deadline,
+    Instance,
+    Interaction,
+    InteractionKind,
+    InteractionSource,
+    Place,
+    Policy,
+    ToolCall,
+    decode_body,
+    replace,
+)
 from kernel.protocol.host_interactions import PolicySet
 from lineup_sdk.protocol import limits as wire
 from lineup_sdk.protocol.codes import Code

@@ -16,7 +16,8 @@ Summaries (absent = null left out; times are RFC 3339 UTC; number = the kernel's
                    direction is seen from the person: in = from the Agent. state of an out message: pending | acknowledged | refused, with
                    the refuser's code. folded = the system App shows it as one line
   SurfaceSummary   {surface_id, app_scope, app_session_id, instance_id?, title, container: trusted | isolated, version, is_open,
-                    mounted_view_id?, text: the state for hosts without a web view}
+                    mounted_view_id?, state?, text: the state for hosts without a web view}
+                   state: of a system App (container trusted), when it is at most 16 KiB: every host draws it in its own way
   InteractionSummary: see host_interactions.py. A message of type lineup.v1.interaction or lineup.v1.interaction.answer also has
                    interaction_id: a card, or what the person answered to it.
   AppSummary       {app_scope, version, kind, title, description, enabled, tools: [{tool_id, title, enabled}]}

@@ -4,7 +4,8 @@ Summaries (absent = null left out; times are RFC 3339 UTC):
   ConsentSummary     {number, request_id, capability, title, app_scope, app_title, instance_id, reason, arguments?, scopes: [scope],
                       shown, status, code?, created_at, parent_call_id?}
                      title is of the capability, app_title of the App, both the kernel's; arguments only while status is `asked`.
-                     shown (hex) names exactly this question; status: asked | granted | done | failed | denied | cancelled | revoked | unknown
+                     shown (hex) names exactly this question.
+                     status: asked | granted | done | failed | denied | cancelled | revoked | unknown
   PermissionSummary  {number, app_scope, app_title, capability, title, scope: while_open | always | never, instance_id?, granted_at, counts}
                      counts: false when the App is another now than the one it was given to
 
@@ -41,8 +42,10 @@ class ConsentAnswer(Message):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProviderResult(Message):
-    """view: how a capability.execute ended. status: done | failed; reason is a short token. Receipt. Refused: capability_denied (not, or not
-    any more, this view's to say)."""
+    """view: how a capability.execute ended. status: done | failed; reason is a short token. Receipt.
+
+    Refused: capability_denied (not, or not any more, this view's to say).
+    """
 
     TYPE: ClassVar[str] = "provider.result"
     EXPECTS_REPLY: ClassVar[bool] = True

@@ -1,9 +1,9 @@
 """Messages about Apps and App sessions, and the loopback door's refusal of a row, on a host channel (SPEC 3, 8.4, 11.3); host.py has the
 others and the registries.
 
-  SessionSummary   {number, app_session_id, app_scope, title, state: open | closed, opened_at, closed_at?, continues?, instance_id?, failed,
-                    messages}
-                   instance_id = of the instance that lives in it; failed = it has none because the last one failed: offer app.start_empty
+  SessionSummary   {number, app_session_id, app_scope, title, state: open | closed, opened_at, closed_at?, continues?, instance_id?,
+                    newest_instance_id?, error?, failed, messages}
+                   instance_id = of the instance that lives in it; newest_instance_id = of the last one, gone or not, and its error; failed = it has none because the last one failed: offer app.start_empty
                    beside app.open. messages = how many were said while it was in front.
 """
 

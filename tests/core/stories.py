@@ -6,10 +6,10 @@
      "steps": [{"wait_ms": 5} | {"by": who, "say": what, "with": {fields}, "then": {expected}}]}
 
 Rules:
-1. who = agent | demo | person | kernel | <app> (its worker) | <app>@<life> (the worker of that life). "@app" in a field is the id of
-   its newest instance, "#call" the number of that call, "?call" the interaction that call is, "?@app" the App's newest question
-   and "!call" (or "!@app") the digest of what it shows; an agent's `message_id` makes an envelope; `revision` is the one in force
-   unless it is given.
+1. who = agent | demo | person | kernel | view-<n> | <app> (its worker) | <app>@<life> (the worker of that life). "@app" in a field is
+   the id of its newest instance, "#call" the number of that call, "?call" the interaction that call is, "?@app" the App's newest question
+   and "!call" (or "!@app") the digest of what it shows, "$app" the App's newest request for a capability and "$!app" the digest of what
+   that shows, "~app" the App's surface; an agent's `message_id` makes an envelope; `revision` is the one in force unless it is given.
 2. expected: code, audit, outbox, frames, processes are compared whole, and absent means nothing of it; calls, instances, interactions
    (by call, or @app), focus and value are compared where they are given.
 """
@@ -20,6 +20,7 @@ from dataclasses import replace
 from typing import Any
 
 from kernel.core import events
+from kernel.core.capability_records import CapabilityRequest
 from kernel.core.decision import KillWorker, Origin, SendToWorker, StartWorker, StopWorker
 from kernel.core.machines import CALL_OPEN, CallStatus, InboxState, InstanceState
 from kernel.core.records import (
@@ -38,6 +39,8 @@ from kernel.core.records import (
     encode_body,
     key_digest,
 )
+from kernel.core.surface_effects import SendToView
+from kernel.core.surface_records import Surface
 from kernel.protocol import agent as a
 from kernel.protocol.host import FROM_HOST
 from lineup_sdk.protocol.codes import Code
@@ -166,6 +169,11 @@ def play(world: World, step: JsonObject) -> JsonObject | None:
 def _resolved(world: World, value: Any) -> Any:
     if isinstance(value, str) and value.startswith("#"):
         return world.call(value[1:]).number
+    if isinstance(value, str) and value.startswith("~"):
+        return [one for one in world.rows(Surface) if one.app_scope == value[1:]][-1].surface_id
+    if isinstance(value, str) and value.startswith("$"):
+        asked = [one for one in world.rows(CapabilityRequest) if one.app_scope == value.lstrip("$!")][-1]
+        return asked.shown_digest.hex() if value.startswith("$!") else asked.request_id
     if isinstance(value, str) and value[:1] in {"?", "!"}:
         interaction = interaction_of(world, value[1:])
         return interaction.interaction_id if value[0] == "?" else interaction.shown_digest.hex()
@@ -185,6 +193,8 @@ def _name_of(world: World, interaction: Interaction) -> str:
 
 
 def _origin(world: World, who: str) -> Origin:
+    if who.startswith("view-"):
+        return replace(PERSON, view_id=who)
     if who in _SPEAKERS:
         return _SPEAKERS[who]
     app, _, life = who.partition("@")
@@ -192,13 +202,20 @@ def _origin(world: World, who: str) -> Origin:
 
 
 def _command(world: World, who: str, what: str, fields: JsonObject) -> object:
-    match who:
+    if what == "ViewAttached":
+        return events.ViewAttached(providers=frozenset(fields["providers"]))
+    if what == "ViewLeft":
+        return events.ViewLeft()
+    match "person" if who.startswith("view-") else who:
         case "agent" | "demo":
             return _envelope_command(world, what, fields)
         case "person":
             return FROM_HOST[what](**fields)
         case "kernel":
             return getattr(events, what)(**_typed(fields))
+        case _ if what == "ArtifactReceived":  # the port says it for the worker
+            trouble = Code(fields.pop("trouble")) if "trouble" in fields else None
+            return events.ArtifactReceived(trouble=trouble, **fields)
         case _:
             return FROM_WORKER[what](**fields)
 
@@ -249,9 +266,7 @@ def seen(world: World, outcome: Outcome) -> JsonObject:
         "value": outcome.value,
         "audit": outcome.audit,
         "outbox": [_row_words(row, message) for row, message in zip(_rows(outcome), outcome.outbox, strict=True)],
-        "frames": [
-            f"{_app(world, effect.instance_id)} {effect.message.TYPE}" for effect in outcome.effects if isinstance(effect, SendToWorker)
-        ],
+        "frames": [_frame_words(world, effect) for effect in outcome.effects if isinstance(effect, SendToView | SendToWorker)],
         "processes": [
             _process_words(world, effect) for effect in outcome.effects if isinstance(effect, KillWorker | StartWorker | StopWorker)
         ],
@@ -260,6 +275,11 @@ def seen(world: World, outcome: Outcome) -> JsonObject:
         "instances": {one.app_scope: one.state.value for one in world.rows(Instance)},
         "focus": [_app(world, instance_id) for instance_id in world.view.focus().instance_ids],
     }
+
+
+def _frame_words(world: World, effect: SendToView | SendToWorker) -> str:
+    receiver = effect.view_id if isinstance(effect, SendToView) else _app(world, effect.instance_id)
+    return f"{receiver} {effect.message.TYPE}"
 
 
 def _rows(outcome: Outcome) -> list[OutboxRow]:

@@ -28,10 +28,16 @@ from tests.core.world import AGENT, KERNEL, PERSON, Outcome, World, envelope
 CROSSED: set[str] = set()
 CROSSED_AT_THE_BORDER = {"MAX_ID_LENGTH"}  # ids are measured before there is a command
 CROSSED_BESIDE = {  # in the file of their noun
+    "COMPACT_PATCH_BYTES": "test_surfaces.py",
     "HOST_ACTION_MS": "test_capabilities.py",
+    "MAX_ARTIFACTS_OF_SESSION": "test_artifacts.py",
+    "MAX_ARTIFACT_BYTES_OF_SESSION": "test_artifacts.py",
     "MAX_CAPABILITY_REASON": "test_capabilities.py",
+    "MAX_EVENT_NAME": "test_surfaces.py",
     "MAX_OPEN_CAPABILITY_REQUESTS": "test_capabilities.py",
     "MAX_OPEN_CAPABILITY_REQUESTS_OF_INSTANCE": "test_capabilities.py",
+    "MAX_PATCHES": "test_surfaces.py",
+    "MAX_SURFACE_MEMBERS": "test_surfaces.py",
 }
 
 Test = Callable[..., None]

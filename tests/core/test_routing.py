@@ -167,7 +167,7 @@ def test_the_kernels_own_answer_fits_its_own_schema() -> None:
     assert call.result_cbor is not None
     result = decode_body(call.result_cbor)
     assert world.view.descriptor(call.descriptor_digest).output_schema.check(result) is None
-    assert (result["epoch"], result["apps"], result["instances"]) == ("e1", 3, 1)
+    assert (result["epoch"], result["apps"], result["instances"]) == ("e1", 4, 1)
 
 
 @pytest.mark.clause("6.9")

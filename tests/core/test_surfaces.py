@@ -13,7 +13,7 @@ from kernel.core.events import Death, ViewAttached, ViewLeft
 from kernel.core.manifest import SURFACE_EVENT_TOPIC
 from kernel.core.records import InboxRow, Source, decode_body, encode_body
 from kernel.core.surface_effects import SendToView, TellSurfaceChanged
-from kernel.core.surface_records import AppendedPatch, Container, Surface, SurfaceSnapshot
+from kernel.core.surface_records import AppendedPatch, Container, Surface
 from kernel.protocol.host import AppClose, AppDisable
 from kernel.protocol.host_surfaces import SurfaceEvent, SurfaceMount, SurfacePatch, SurfacePatched, SurfaceUnmount, SurfaceUnmounted
 from lineup_sdk.protocol import limits as wire
@@ -274,7 +274,7 @@ def test_an_event_is_an_inbox_row_delivered_until_it_is_acknowledged() -> None:
 def test_an_event_beyond_a_limit_is_refused() -> None:
     world = opened()
     epoch = mount(world)
-    for name, body in (("", {}), ("x" * 65, {}), ("submit", {"a": "x" * wire.MAX_BODY_BYTES})):
+    for name, body in (("", {}), ("x" * (limits.MAX_EVENT_NAME + 1), {}), ("submit", {"a": "x" * wire.MAX_BODY_BYTES})):
         assert act(world, epoch, name, body).code is Code.LIMIT_EXCEEDED
     act(world, epoch)
     [row] = world.rows(InboxRow)
@@ -325,15 +325,21 @@ def test_a_start_finds_the_state_and_no_mount() -> None:
 # --------------------------------------------------------------------------------- patches fold
 
 
-def test_patches_fold_into_a_snapshot_once_they_weigh_as_much_as_the_state_and_nothing_is_seen_of_it() -> None:
-    world = opened({"strokes": {f"s{number}": "x" * 400 for number in range(100)}})
+@pytest.mark.parametrize("strokes", [100, 900], ids=["a small board", "a board heavier than the least weight of a fold"])
+def test_patches_fold_into_a_snapshot_once_they_weigh_as_much_as_the_state_and_nothing_is_seen_of_it(strokes: int) -> None:
+    world = opened(*({"strokes": {f"s{number}": "x" * 400 for number in range(start, start + 100)}} for start in range(0, strokes, 100)))
     epoch = mount(world)
-    heavy = {"again": "y" * 40_000}
-    folded = [bool([one for one in draw(world, heavy, epoch).puts if isinstance(one, SurfaceSnapshot)]) for _ in range(8)]
-    assert folded.count(True) == 1
+    weighed = surface(world).patch_bytes
+    for _ in range(20):
+        draw(world, {"again": "y" * 40_000}, epoch)
+        weighed += 40_009
+        if not surface(world).patch_bytes:
+            break
     now = surface(world)
-    assert now.version == 9
-    assert len(world.rows(AppendedPatch)) == now.version - now.snapshot_version
+    threshold = max(limits.COMPACT_PATCH_BYTES, now.state_bytes)
+    assert threshold <= weighed < threshold + 40_100
+    assert now.snapshot_version == now.version
+    assert world.rows(AppendedPatch) == []
     assert world.view.surfaces.state(now.number).keys() == {"strokes", "again"}
     assert merge_patch.weigh(world.view.surfaces.state(now.number)) == merge_patch.Weight(now.state_bytes, now.state_members)
 

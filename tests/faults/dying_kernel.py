@@ -53,6 +53,7 @@ class DyingStore(Store):
     def commit(self) -> None:
         """As the real one, up to its moment."""
         if self._is_near and MOMENT == "full":
+            self.abandon()  # as a storage that failed does: closed, what was written is undecided
             raise StorageFailed(Code.STORE_FULL)
         super().commit()
         if self._is_near and MOMENT == "committed":

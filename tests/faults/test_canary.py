@@ -17,6 +17,7 @@ import trio
 
 from kernel.protocol.host import AppClose, AppDisable, AppEnable, CallCancel, CallInvoke, FocusRaise, HostHello, LogsRead, MessageSend
 from lineup_sdk.protocol.codes import Code
+from lineup_sdk.protocol.messages import UNGRANTED_TYPES
 from tests.faults import noting
 from tests.faults.test_moments import program
 from tests.processes.kernel_under_test import ROOT, KernelUnderTest
@@ -89,8 +90,8 @@ async def say_everything(person: Person, agent: Agent) -> None:
         {"type": "tool.progress", "call_id": "THIS", "message": MARK, "data": {MARK: MARK}},
     ]
     denied = [
-        {"type": "surface.open", MARK: MARK},
         {"type": "state.load", "owner": MARK},
+        *({"type": kind, MARK: MARK} for kind in sorted(UNGRANTED_TYPES)),
         {"type": "inbox.acknowledge", "message_id": MARK},
     ]
     await agent.result(await agent.invoke("raw.send", {"json": json.dumps([*progress, *denied])}))

@@ -32,6 +32,7 @@ def _run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str,
     "verb",
     [
         "ps", "stop", "inventory show", "app list", "app enable x", "app disable x", "calls list", "calls show c", "calls cancel c",
+        "permissions list", "permissions revoke board clipboard.write", "permissions reset board", "permissions reset --all",
     ],
 )  # fmt: skip
 @pytest.mark.clause("2.9")
@@ -56,6 +57,9 @@ def test_verbs_that_need_a_kernel_exit_4_when_none_runs(capsys: pytest.CaptureFi
         (["call", "tool", "--args-json", '{"a": NaN}'], "--args-json"),
         (["call", "tool", "--args-json", '{"marker": 1, "marker": 2}'], "--args-json"),
         (["call", "tool", "--timeout", "-1"], "timeout"),
+        (["permissions", "reset"], "APP"),
+        (["permissions", "reset", "board", "--all"], "APP"),
+        (["permissions", "revoke", "board"], "capability"),
         (["version", "--format", "marker"], "chosen"),
         ([], "command line"),
     ],

@@ -79,7 +79,8 @@ async def test_the_clipboard_gets_the_text_and_the_terminal_nothing_it_could_ste
     host = p.Providers({"clipboard.write": p.terminal_clipboard(write)})
     assert (await host.run(execute(arguments={"text": text}), no_artifact)).status == "done"
     [sequence] = written
-    assert sequence.startswith(b"\x1b]52;c;") and sequence.endswith(b"\x07")
+    assert sequence.startswith(b"\x1b]52;c;")
+    assert sequence.endswith(b"\x07")
     inside = sequence[7:-1]
     assert base64.b64decode(inside, validate=True).decode() == text
     assert not set(inside) & {0x1B, 0x07}
@@ -95,7 +96,9 @@ async def test_a_notification_is_a_line_of_the_conversation_under_the_apps_name(
     assert "Done␛[31m: line␊break" in drawn
 
 
-def saving(folder: Path, data: bytes, *, sha256: str | None = None, name: str = "a.txt") -> tuple[p.Providers, CapabilityExecute, p.ReadArtifact]:
+def saving(
+    folder: Path, data: bytes, *, sha256: str | None = None, name: str = "a.txt"
+) -> tuple[p.Providers, CapabilityExecute, p.ReadArtifact]:
     digest = sha256 or hashlib.sha256(data).hexdigest()
     arguments = {"artifact_id": "art_1", "name": name, "media_type": "text/plain", "size": len(data), "sha256": digest}
 
@@ -110,7 +113,8 @@ async def test_a_file_is_saved_whole_and_only_with_the_bytes_it_should_have(tmp_
     host, good, read = saving(tmp_path / "deep" / "saved", b"bytes")
     assert (await host.run(good, read)).status == "done"
     saved = tmp_path / "deep" / "saved" / "a.txt"
-    assert saved.read_bytes() == b"bytes" and saved.stat().st_mode & 0o777 == 0o600
+    assert saved.read_bytes() == b"bytes"
+    assert saved.stat().st_mode & 0o777 == 0o600
     host, bad, read = saving(tmp_path / "other", b"bytes", sha256="0" * 64)
     assert (await host.run(bad, read)).reason == "bytes_lost"
     assert not (tmp_path / "other").exists()

@@ -134,7 +134,8 @@ async def test_refused_requests_reach_no_host(start: Start, nursery: trio.Nurser
     assert await call(agent, "ask", COPY) == {"code": "lifecycle_denied"}
     person.close()
     await person.wait_closed()
-    assert person.of_type("capability.execute") == [] and _asked(person) == []
+    assert person.of_type("capability.execute") == []
+    assert _asked(person) == []
 
 
 async def test_a_view_that_dies_while_it_acts_leaves_unknown_and_no_other_view_is_asked(start: Start, nursery: trio.Nursery) -> None:
@@ -248,3 +249,37 @@ async def test_a_host_in_this_process_does_what_it_is_asked(start: Start, nurser
             await host.revoke_permission("scribe", "clipboard.write")
             assert await host.reset_permissions() == 0
     assert seen == [COPY["arguments"]]
+
+
+def test_the_verbs_of_permissions_over_a_real_kernel(reaping: None, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """`lineup permissions list|revoke|reset` as a person types them; the answer itself is given over a view before."""
+    from hosts.cli import run_command
+
+    app = write_app(tmp_path, "scribe", SOURCE.read_bytes(), ("ask", "copy", "put", "results"), CAPABILITIES)
+    kernel = KernelUnderTest.start(tmp_path / "home", tmp_path / "kernel.log", apps=[app])
+
+    async def answer_always() -> None:
+        async with trio.open_nursery() as nursery:
+            agent, person = await ready(kernel, nursery)
+            said = await call(agent, "ask", COPY)
+            await consent(person, said["request_id"], "always")
+            nursery.cancel_scope.cancel()
+
+    def lineup(*words: str) -> tuple[int, str, str]:
+        code = run_command(["--home", str(kernel.home), *words])
+        out, err = capfd.readouterr()
+        return code, out, err
+
+    try:
+        trio.run(answer_always)
+        code, out, _ = lineup("permissions", "list", "--format", "json")
+        assert code == 0
+        [listed] = json.loads(out)["permissions"]
+        assert (listed["app_scope"], listed["scope"]) == ("scribe", "always")
+        assert "scribe  clipboard.write  always" in lineup("permissions", "list")[1]
+        assert lineup("permissions", "revoke", "scribe", "clipboard.write")[0] == 0
+        code, _, err = lineup("permissions", "revoke", "scribe", "clipboard.write", "--format", "json")
+        assert (code, json.loads(err)["code"]) == (3, "capability_denied")
+        assert json.loads(lineup("permissions", "reset", "--all", "--format", "json")[1]) == {"revoked": 0}
+    finally:
+        kernel.close()

@@ -13,7 +13,7 @@ import lineup_sdk.protocol
 from kernel.protocol.host import HostHello, InstancesList, KernelStatus, LogsRead
 from lineup_sdk.protocol.framing import encode_frame
 from lineup_sdk.protocol.limits import MAX_FRAME_BYTES, WIRE_VERSION
-from lineup_sdk.protocol.messages import to_frame
+from lineup_sdk.protocol.messages import UNGRANTED_TYPES, to_frame
 from tests.processes.kernel_under_test import KernelUnderTest
 from tests.processes.peers import Agent, Peer, Person, new_name
 
@@ -161,10 +161,7 @@ async def test_a_worker_that_names_itself_or_asks_for_more_is_denied_and_lives(w
         {"type": "state.load", "instance_id": "ins_other"},
         {"type": "state.load", "conversation_id": "another"},
         {"type": "inbox.list", "owner": "fixture"},
-        {"type": "capability.request"},
-        {"type": "surface.open", "anything": 1},
-        {"type": "ui.request"},
-        {"type": "conversation.send_text", "text": "x"},
+        *({"type": kind} for kind in sorted(UNGRANTED_TYPES)),
     ]
     result = await agent.result(await agent.invoke("other.send", {"json": json.dumps(asked)}))
     said = json.loads(result["result"]["json"])

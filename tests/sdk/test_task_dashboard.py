@@ -161,3 +161,49 @@ async def test_the_longest_texts_of_as_many_tasks_as_fit_can_be_saved_and_one_mo
         await open_task(kernel, "more")
         assert kernel.saved_state is not None
         assert [t["task_id"] for t in kernel.saved_state["tasks"]].count(longest(7)) == 0
+
+
+@pytest.mark.clause("9.1")
+async def test_the_surface_shows_the_tasks_as_they_are_saved() -> None:
+    async with dashboard() as kernel:
+        await open_task(kernel, "t1", state="running")
+        await update(kernel, "t1", progress=40)
+        await open_task(kernel, "t2", title="Test")
+        assert kernel.surface.state == {
+            "tasks": {
+                "t1": {"task_id": "t1", "title": "Build", "state": "running", "progress": 40, "order": 0},
+                "t2": {"task_id": "t2", "title": "Test", "state": "pending", "order": 1},
+            }
+        }
+        await kernel.patch_surface({"tasks": {"t1": {"progress": 99, "more": "x"}, "t3": {"title": "not a task"}}})
+        await update(kernel, "t2", state="running")
+        shown = kernel.surface.state["tasks"]
+        assert shown.keys() == {"t1", "t2"}
+        assert shown["t1"] == {"task_id": "t1", "title": "Build", "state": "running", "progress": 40, "order": 0}
+        await kernel.crash()
+        await kernel.patch_surface({"tasks": None})
+        await kernel.revive()
+        assert kernel.surface.state["tasks"].keys() == {"t1", "t2"}
+
+
+@pytest.mark.clause("9.1")
+async def test_the_person_cancels_a_task_in_the_surface_and_its_open_call_ends() -> None:
+    async with dashboard() as kernel:
+        call = await open_task(kernel, "t1")
+        for task_id in ("t1", "t1", "unknown"):
+            await (await kernel.surface_event("cancel", {"task_id": task_id})).wait_acknowledged()
+        assert await call.result() == {"status": "cancelled"}
+        assert kernel.surface.state["tasks"]["t1"]["state"] == "cancelled"
+
+
+@pytest.mark.clause("9.1")
+async def test_a_surface_that_cannot_be_changed_holds_up_no_task_and_is_put_right_later() -> None:
+    async with dashboard() as kernel:
+        call = await open_task(kernel, "t1")
+        kernel.surface.is_open = False
+        await update(kernel, "t1", state="running")
+        assert kernel.surface.state["tasks"]["t1"]["state"] == "pending"
+        kernel.surface.is_open = True
+        await update(kernel, "t1", state="completed")
+        assert await call.result() == {"status": "completed"}
+        await kernel.wait_until(lambda: kernel.surface.state["tasks"]["t1"]["state"] == "completed")

@@ -307,6 +307,12 @@ def _use_every_read(view: StoreView) -> None:
         read_session("x")
     for state in (None, "open", "ended", CallStatus.FAILED):
         view.calls(state=state)
+    for one in (view.surfaces.by_id, view.surfaces.of_session, view.artifacts.by_id, view.artifacts.size_of, view.artifacts.needs):
+        one("x")
+    view.surfaces.by_number(1)
+    view.surfaces.open_ones()
+    view.artifacts.by_number(1)
+    view.artifacts.of_content("x", "y")
     with pytest.raises(KernelBug):
         view.descriptor("x")
 

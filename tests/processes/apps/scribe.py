@@ -49,5 +49,7 @@ async def copy(call):
 async def put(call):
     given = json.loads(call.input["json"])
     artifact_id = await app.artifacts.put(given["text"].encode(), "text/plain")
-    said = await say(None, {"capability": "artifact.save", "reason": "Keep it", "arguments": {"artifact_id": artifact_id, "name": given["name"]}})
+    said = await say(
+        None, {"capability": "artifact.save", "reason": "Keep it", "arguments": {"artifact_id": artifact_id, "name": given["name"]}}
+    )
     return {"json": json.dumps(said)}
