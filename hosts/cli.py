@@ -20,7 +20,7 @@ from typing import Annotated
 
 import typer
 
-from hosts.commands import backup, calls, offline, permissions, reading, session, upkeep
+from hosts.commands import backup, calls, interactions, offline, permissions, reading, session, sessions, upkeep
 from hosts.commands.setting import Setting, as_failure, first_cause
 from hosts.homes import choose_home
 from hosts.output import UNEXPECTED, USAGE, Exit, Failure, print_failure
@@ -43,6 +43,10 @@ app.add_typer(calls.app, name="calls")
 app.command("ps")(reading.ps)
 app.add_typer(reading.inventory, name="inventory")
 app.add_typer(reading.app, name="app")
+app.command("open")(sessions.open_app)
+app.add_typer(sessions.sessions, name="sessions")
+app.command("answer")(interactions.answer)
+app.add_typer(interactions.interactions, name="interactions")
 app.add_typer(offline.audit, name="audit")
 app.command("doctor")(offline.doctor)
 app.add_typer(upkeep.inbox, name="inbox")
@@ -63,12 +67,8 @@ _TYPED = re.compile(r"\s*(\([^)]*\)|'[^']*'|\"[^\"]*\"|:.*)")
 @app.callback()
 def choose(
     context: typer.Context,
-    home: Annotated[
-        Path | None, typer.Option("--home", help="Where state is kept; default LINEUP_HOME, else the XDG state folder.")
-    ] = None,
-    app_folder: Annotated[
-        list[Path] | None, typer.Option("--app-folder", hidden=True, help="A further folder of apps for a kernel started now.")
-    ] = None,
+    home: HomeOption = None,
+    app_folder: AppFolderOption = None,
 ) -> None:
     """Take the options that stand before the verb."""
     context.obj = Setting(choose_home(home, os.environ), tuple(app_folder or ()))

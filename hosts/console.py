@@ -1,33 +1,39 @@
 """The console: what `lineup run` opens. It ties view, state, drawing and terminal together and decides nothing itself.
 
 Rules:
-1. One task reads keys, one draws, one watches the view, one hears signals; actions run each in their own task and end as a notice.
-2. Drawing is at most FRAMES_PER_SECOND and only when something changed.
+1. One task reads keys, one draws, one watches the view, one hears signals; what a key asks of the kernel runs in a task of its own.
+2. Drawing is at most FRAMES_PER_SECOND and only when something changed, or once a second while a question counts down.
 3. A dead kernel is started again by the view; one that was stopped on purpose ends the console.
+4. What no snapshot holds (sessions, parked messages) is read again when an instance changed, at most once in REREAD_SECONDS.
 """
 
 from __future__ import annotations
 
 import signal
+import time
 from pathlib import Path
 
 import trio
 
+from hosts.console_answers import take_loss, take_refusal, take_value
 from hosts.console_draw import cursor_place, draw
 from hosts.console_keys import KeyReader
-from hosts.console_state import Action, CancelCall, CloseApp, ConsoleState, RaiseApp, ReadLogs, Say, ask_to_close, notify, press, show_notification
+from hosts.console_press import press
+from hosts.console_state import ConsoleState, counts_down, follow, show_notification
 from hosts.launch import Launcher
 from hosts.link import LinkLost, Refused
 from hosts.output import Exit
 from hosts.providers import Notification, Providers, notification_line, save_into, terminal_clipboard
 from hosts.terminal import Terminal
 from hosts.view import View
-from kernel.protocol.host import AppClose, CallCancel, FocusRaise, LogsRead, MessageSend
-from lineup_sdk.protocol.codes import Code
+from kernel.protocol.host_sessions import SessionsList
+from kernel.protocol.host_upkeep import InboxParked
 from lineup_sdk.protocol.messages import Message
 
 FRAMES_PER_SECOND = 20
 ESCAPE_SECONDS = 0.05  # how long the rest of an escape sequence may take
+COUNTDOWN_SECONDS = 1.0
+REREAD_SECONDS = 1.0
 
 
 class ConsoleHost:
@@ -49,7 +55,7 @@ class ConsoleHost:
         """Run until the person leaves or the kernel is stopped. Raises (in a group): KernelUnreachable, Refused."""
         with self._terminal.full_screen():
             async with trio.open_nursery() as nursery:
-                for task in (self._view.run, self._watch_view, self._hear_signals, self._draw_frames):
+                for task in (self._view.run, self._watch_view, self._reread, self._hear_signals, self._draw_frames):
                     nursery.start_soon(task)
                 nursery.start_soon(self._read_keys, nursery)
                 await self._left.wait()
@@ -65,17 +71,34 @@ class ConsoleHost:
         if self.state.leaving is not None:
             self._left.set()
 
+    def _stamp(self) -> None:
+        self.state.ticks, self.state.wall = trio.current_time(), time.time()
+
     def _leave(self, code: Exit) -> None:
         self.state.leaving = code
         self._touch()
 
     async def _watch_view(self) -> None:
+        view, state = self._view, self.state
         while True:
-            self.state.mirror, self.state.phase, self.state.restarts = self._view.mirror, self._view.phase, self._view.restarts
-            if self._view.phase == "ended":
+            state.mirror, state.phase, state.restarts, state.view_id = view.mirror, view.phase, view.restarts, view.view_id
+            self._stamp()
+            follow(state)
+            if view.phase == "ended":
                 self._leave(Exit.OK)
             self._touch()
-            await self._view.wait_change()
+            await view.wait_change()
+
+    async def _reread(self) -> None:
+        seen: object = None
+        while True:
+            now = (self._view.restarts, sorted((one, instance["state"]) for one, instance in self._view.mirror.instances.items()))
+            if now != seen and self._view.phase == "up":
+                seen = now
+                await self._ask([InboxParked(), SessionsList()])
+                await trio.sleep(REREAD_SECONDS)
+            else:
+                await self._view.wait_change()
 
     async def _hear_signals(self) -> None:
         with trio.open_signal_receiver(signal.SIGWINCH, signal.SIGINT, signal.SIGTERM, signal.SIGHUP) as signals:
@@ -88,8 +111,10 @@ class ConsoleHost:
 
     async def _draw_frames(self) -> None:
         while True:
-            await self._dirty.wait()
+            with trio.move_on_after(COUNTDOWN_SECONDS if counts_down(self.state) else float("inf")):
+                await self._dirty.wait()
             self._dirty = trio.Event()
+            self._stamp()
             width, height = self._terminal.size()
             await self._terminal.show(draw(self.state, width, height), cursor_place(self.state, width, height), width)
             await trio.sleep(1 / FRAMES_PER_SECOND)  # rule 2: what comes meanwhile is drawn at once, together
@@ -103,43 +128,25 @@ class ConsoleHost:
             if not data and not waited.cancelled_caught:
                 self._leave(Exit.INTERRUPTED)
                 return
+            self._stamp()
             for key in reader.feed(data) if data else reader.flush():
-                for action in press(self.state, key):
-                    nursery.start_soon(self._act, action)
+                if messages := press(self.state, key):
+                    nursery.start_soon(self._ask, messages)
             self._touch()
 
-    async def _act(self, action: Action) -> None:
-        try:
-            value = await self._view.request(_request_of(action))
-        except LinkLost:
-            notify(self.state, "The kernel went away before it answered; see whether it was done.")
-        except Refused as refusal:
-            self._explain(action, refusal)
-        else:
-            if isinstance(action, ReadLogs):
-                self.state.log_text, self.state.page, self.state.scroll = str(value["text"]), "logs", 0
+    async def _ask(self, messages: list[Message]) -> None:
+        """Ask one after the other; the first that is refused or lost ends it."""
+        for message in messages:
+            try:
+                value = await self._view.request(message)
+            except LinkLost:
+                take_loss(self.state, message)
+                break
+            except Refused as refusal:
+                take_refusal(self.state, message, refusal.code, refusal.detail)
+                break
+            take_value(self.state, message, value)
         self._touch()
-
-    def _explain(self, action: Action, refusal: Refused) -> None:
-        if isinstance(action, CloseApp) and refusal.code == Code.LIFECYCLE_DENIED and not action.cancel_calls:
-            ask_to_close(self.state, action.instance_id)  # a call came in between drawing and closing
-            return
-        hint = refusal.detail.get("hint") or refusal.detail.get("expected") or ""
-        notify(self.state, f"Refused: {refusal.code}. {hint}".rstrip())
-
-
-def _request_of(action: Action) -> Message:
-    match action:
-        case Say():
-            return MessageSend(text=action.text)
-        case CancelCall():
-            return CallCancel(call_id=action.call_id)
-        case CloseApp():
-            return AppClose(instance_id=action.instance_id, cancel_calls=action.cancel_calls)
-        case RaiseApp():
-            return FocusRaise(instance_id=action.instance_id)
-        case ReadLogs():
-            return LogsRead(instance_id=action.instance_id)
 
 
 async def run_console(launcher: Launcher, save_folder: Path) -> Exit:

@@ -15,7 +15,13 @@ from kernel.protocol.host_upkeep import Explain, InboxDrop, InboxParked, InboxRe
 from lineup_sdk.protocol.codes import Code
 from lineup_sdk.protocol.messages import JsonObject, Message
 
-_DECISIONS = {"always": "Allowed always", "deny": "Refused", "never": "Refused always", "once": "Allowed once", "while_open": "Allowed while it is open"}
+_DECISIONS = {
+    "always": "Allowed always",
+    "deny": "Refused",
+    "never": "Refused always",
+    "once": "Allowed once",
+    "while_open": "Allowed while it is open",
+}
 
 
 def take_value(state: ConsoleState, asked: Message, value: JsonObject) -> None:

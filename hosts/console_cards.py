@@ -244,7 +244,7 @@ def consent_panel(consent: JsonObject, waiting: int, width: int, room: int) -> l
 # --- surfaces
 
 
-def surface_lines(state: ConsoleState, surface: JsonObject, width: int) -> list[Text]:
+def surface_lines(surface: JsonObject, width: int) -> list[Text]:
     """What an App shows, as text."""
     scope = str(surface["app_scope"])
     head = title(f"{one_line(str(surface['title']), 40)} ({one_line(scope, 40)}) shows", width)

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from hosts.console_form import can_decline, open_form, text_of
-from hosts.console_line import insert
-from hosts.console_state import ConsoleState, InputLine, Page, ask_to_close, drawn_consent, may_answer, notify, show
+from hosts.console_line import InputLine, insert
+from hosts.console_state import ConsoleState, Page, ask_to_close, drawn_consent, may_answer, notify, show
 from hosts.mirror import CHAT
 from hosts.output import Exit
 from kernel.protocol.host import AppClose, CallCancel, FocusRaise, LogsRead

@@ -41,16 +41,11 @@ def _or_none(lines: list[Text], words: str = "none") -> list[Text]:
 
 def conversation(state: ConsoleState, width: int) -> list[Text]:
     """What was said, asked and answered, oldest first."""
-    entries = [(int(message["number"]), _entry(state, message, width)) for message in state.mirror.timeline()]
+    summaries = {row["number"]: [summary_line(str(row["text"]), width)] for row in state.mirror.chat_state().get("summaries", ())}
+    entries = [(m["number"], [*summaries.get(m["number"], []), *message_lines(state, m, width)]) for m in state.mirror.timeline()]
     entries += [(after, notification_lines(notification, width)) for after, notification in state.notifications]
     lines = [line for _, entry in sorted(entries, key=lambda entry: entry[0]) for line in entry]
     return lines or [Text("Nothing said yet. Type a line and press Enter.", style="dim")]
-
-
-def _entry(state: ConsoleState, message: JsonObject, width: int) -> list[Text]:
-    summaries = {row["number"]: str(row["text"]) for row in state.mirror.chat_state().get("summaries", ())}
-    before = [summary_line(summaries[message["number"]], width)] if message["number"] in summaries else []
-    return [*before, *message_lines(state, message, width)]
 
 
 # --- calls and apps
@@ -149,7 +144,7 @@ def _consent(state: ConsoleState, width: int) -> list[Text]:
 
 def _surface(state: ConsoleState, width: int) -> list[Text]:
     surface = state.mirror.surface_of(state.shown_surface)
-    return surface_lines(state, surface, width) if surface is not None else [Text("  it shows nothing any more", style="dim")]
+    return surface_lines(surface, width) if surface is not None else [Text("  it shows nothing any more", style="dim")]
 
 
 # --- what was read by request

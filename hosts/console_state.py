@@ -26,9 +26,7 @@ from lineup_sdk.protocol.messages import JsonObject
 MAX_NOTICES = 50
 INERT_SECONDS = 1.0
 
-Page = Literal[
-    "apps", "calls", "consent", "conversation", "help", "logs", "parked", "questions", "session", "sessions", "surface", "why"
-]
+Page = Literal["apps", "calls", "consent", "conversation", "help", "logs", "parked", "questions", "session", "sessions", "surface", "why"]
 
 
 @dataclass(frozen=True, slots=True)

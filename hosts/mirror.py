@@ -10,6 +10,7 @@ Rules:
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -125,38 +126,31 @@ def apply(mirror: Mirror, delta: Delta) -> None:
     _trim(mirror)
 
 
+_KEYED: Mapping[str, tuple[str, str, JsonObject]] = {  # kind: where it is kept, by which field, and while what of it is so
+    "call": ("calls", "number", {}),
+    "consent": ("consents", "request_id", {"status": "asked"}),
+    "instance": ("instances", "instance_id", {}),
+    "interaction": ("interactions", "interaction_id", {}),
+    "message": ("messages", "number", {}),
+    "surface": ("surfaces", "surface_id", {"is_open": True}),
+}
+_WHOLE: Mapping[str, type] = {"agent": dict, "apps": list, "focus": list, "revision": str}
+
+
 def _apply_one(mirror: Mirror, kind: str, value: Any) -> None:
-    match kind, value:
-        case "call", {"number": int(number)}:
-            mirror.calls[number] = value
-        case "message", {"number": int(number)}:
-            mirror.messages[number] = value
-        case "instance", {"instance_id": str(instance_id)}:
-            mirror.instances[instance_id] = value
-        case "consent", {"request_id": str(request_id), "status": str(status)}:
-            mirror.consents.pop(request_id, None)
-            if status == "asked":
-                mirror.consents[request_id] = value
-        case "interaction", {"interaction_id": str(interaction_id)}:
-            mirror.interactions[interaction_id] = value
-        case "surface", {"surface_id": str(surface_id), "is_open": bool(is_open)}:
-            mirror.surfaces.pop(surface_id, None)
-            if is_open:
-                mirror.surfaces[surface_id] = value
-        case "focus", list():
-            mirror.focus = list(value)
-        case "apps", list():
-            mirror.apps = list(value)
-        case "agent", dict():
-            mirror.agent = value
-        case "revision", str():
-            mirror.revision = value
-        case _:
-            if kind in _KINDS:
-                raise OutOfStep
-
-
-_KINDS = frozenset({"agent", "apps", "call", "consent", "focus", "instance", "interaction", "message", "revision", "surface"})
+    if kind in _WHOLE:
+        if not isinstance(value, _WHOLE[kind]):
+            raise OutOfStep
+        setattr(mirror, kind, value)
+    elif kind in _KEYED:
+        name, key, kept_while = _KEYED[kind]
+        if not isinstance(value, dict) or key not in value:
+            raise OutOfStep
+        kept = getattr(mirror, name)
+        if kept_while.items() <= value.items():
+            kept[value[key]] = value
+        else:
+            kept.pop(value[key], None)
 
 
 def _trim(mirror: Mirror) -> None:
@@ -165,7 +159,9 @@ def _trim(mirror: Mirror) -> None:
             del mirror.calls[call["number"]]
     for number in sorted(mirror.messages)[:-MAX_MESSAGES]:
         del mirror.messages[number]
-    ended = sorted((one for one in mirror.interactions.values() if one["status"] not in WAITING_STATUSES), key=lambda one: int(one["number"]))
+    ended = sorted(
+        (one for one in mirror.interactions.values() if one["status"] not in WAITING_STATUSES), key=lambda one: int(one["number"])
+    )
     for one in ended[:-MAX_ENDED_INTERACTIONS]:
         del mirror.interactions[one["interaction_id"]]
     gone = [instance_id for instance_id, instance in mirror.instances.items() if instance["state"] in GONE_STATES]

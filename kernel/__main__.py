@@ -11,6 +11,7 @@ Exit codes: 0 ok, 1 refused or broken (the line says how), 2 usage, 8 another ke
 from __future__ import annotations
 
 import argparse
+import gc
 import json
 import os
 import signal
@@ -70,6 +71,8 @@ def _serve(arguments: argparse.Namespace) -> int:
     inherited = socket.socket(fileno=arguments.view_fd) if arguments.view_fd is not None else None
     if inherited is not None:
         inherited.set_inheritable(False)
+    gc.freeze()  # what was imported lives as long as the kernel; a turn makes some thousand short-lived objects
+    gc.set_threshold(20_000, 20, 50)
     settings = Settings(home=arguments.home, app_folders=tuple(arguments.app_folder), idle_seconds=arguments.idle_seconds)
     try:
         trio.run(serve, settings, inherited)

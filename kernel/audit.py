@@ -71,7 +71,7 @@ class AuditRow:
 
 def hash_row(previous_hash: bytes, fields: tuple[Any, ...]) -> bytes:
     """The hash of a row from the hash before it and its fields from seq to count."""
-    return hashlib.sha256(previous_hash + cbor2.dumps(fields, canonical=True)).digest()
+    return hashlib.sha256(previous_hash + cbor2.dumps(fields)).digest()
 
 
 # --------------------------------------------------------------------------------- the kept head

@@ -19,7 +19,6 @@ from hosts.link import connect, hello
 from hosts.output import Exit, Failure, Format, usage, write_data
 from kernel.protocol.host import KernelStop
 
-
 SaveFolderOption = Annotated[
     Path | None, typer.Option("--save-folder", help="Where Apps may save files you allow; default: saved, in the home.")
 ]

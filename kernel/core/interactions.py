@@ -35,6 +35,7 @@ from kernel.core.records import (
     ToolCall,
     decode_body,
     encode_body,
+    encode_exact,
     replace,
 )
 from kernel.protocol.agent import INTERACTION_ANSWER, INTERACTION_CARD, InteractionDismissAsked
@@ -78,7 +79,7 @@ def open_for_call(draft: Draft, call: ToolCall) -> None:
 
 def new_interaction(draft: Draft, kind: InteractionKind, request: JsonObject, *, wish: Place, deadline: Deadline | None) -> Interaction:
     """The bare record, owned by chat and the main conversation: the Agent's."""
-    request_cbor = encode_body(request)
+    request_cbor = encode_exact(request)
     left = None if deadline is None else timedelta(milliseconds=deadline.at_ms - draft.stamp.boottime_ms)
     return Interaction(
         number=draft.new_number(),

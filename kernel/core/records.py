@@ -2,7 +2,7 @@
 
 Rules:
 1. `number` is the kernel's opaque local number: given once, rising, never reused, the only name of a thing in audit and log.
-2. A body (`*_cbor`) is deterministic CBOR, kept encoded: most turns never look inside.
+2. A body (`*_cbor`) is CBOR, kept encoded: most turns never look inside. What a digest is made of is encoded deterministically.
 3. Records are replaced whole (`dataclasses.replace`), never changed.
 """
 
@@ -359,7 +359,12 @@ def replace(record: _Kept, /, **changes: object) -> _Kept:
 
 
 def encode_body(value: Any) -> bytes:
-    """Encode a JSON value as deterministic CBOR: equal content, equal bytes."""
+    """Encode a JSON value for keeping or sending. Equal content may be other bytes: nothing compares them."""
+    return cbor2.dumps(value)
+
+
+def encode_exact(value: Any) -> bytes:
+    """Encode a JSON value as deterministic CBOR, at four times the cost: equal content, equal bytes, for what a digest is made of."""
     return cbor2.dumps(value, canonical=True)
 
 

@@ -31,7 +31,7 @@ from kernel.core.inventory import difference
 from kernel.core.limits import DEFAULT_TIMEOUT_MS, MAX_OPEN_CALLS, MAX_OPEN_CALLS_OF_INSTANCE, MAX_TIMEOUT_MS
 from kernel.core.machines import CallEvent, CallStatus, InstanceState
 from kernel.core.manifest import Handling, ToolDescriptor
-from kernel.core.records import Instance, Key, OutboxKind, ToolCall, digest_of_parts, encode_body, key_digest, replace
+from kernel.core.records import Instance, Key, OutboxKind, ToolCall, digest_of_parts, encode_body, encode_exact, key_digest, replace
 from kernel.protocol.agent import TOOL_RESULT, ToolInvoke
 from kernel.protocol.host import CallInvoke
 from lineup_sdk.protocol import limits as wire
@@ -58,7 +58,7 @@ def invoke(view: View, origin: Origin, stamp: Stamp, command: ToolInvoke) -> Dec
             raise Rejected(Code.CALL_ID_CONFLICT)  # its refusal row was written when it first came
         return _conflict(draft, command)
     outbox.require_room(view, 2)
-    input_cbor = encode_body(command.input)
+    input_cbor = encode_exact(command.input)
     call = _received(draft, command, input_cbor)
     draft.put(
         Key(
@@ -139,7 +139,7 @@ def _is_same_call(draft: Draft, command: ToolInvoke) -> bool:
     call = view.call_by_id(command.call_id)
     if key is None or (call is not None and call.source is not draft.origin.source):
         return False
-    return key.content_digest == content_digest(command, view.conversation_id, encode_body(command.input))
+    return key.content_digest == content_digest(command, view.conversation_id, encode_exact(command.input))
 
 
 def _repeat(draft: Draft, command: ToolInvoke) -> Decision:

@@ -37,6 +37,7 @@ from kernel.core.records import (
     ToolCall,
     digest_of_parts,
     encode_body,
+    encode_exact,
     key_digest,
 )
 from kernel.core.surface_effects import SendToView
@@ -99,7 +100,7 @@ def _call(
 ) -> tuple[Record, ...]:
     app = tool_id.partition(".")[0]
     descriptor = next(tool for tool in world.view.manifests[app].tools if tool.id == tool_id)
-    input_cbor = encode_body(given or {})
+    input_cbor = encode_exact(given or {})
     call = ToolCall(
         number=world.next_number,
         call_id=call_id,

@@ -14,7 +14,7 @@ from kernel.core.capability_records import ConsentScope
 from kernel.core.decision import AuditEntry, Detail, Draft, Stamp
 from kernel.core.events import AgentAttached
 from kernel.core.machines import CallStatus, CapabilityStatus, InstanceState, InteractionStatus, PermissionState
-from kernel.core.records import InboxRow, Instance, OutboxRow, ToolCall, decode_body, digest_of_parts, encode_body, key_digest
+from kernel.core.records import InboxRow, Instance, OutboxRow, ToolCall, decode_body, digest_of_parts, encode_body, encode_exact, key_digest
 from kernel.protocol import host as h
 from kernel.protocol.agent import APP_MESSAGE, MESSAGE_TEXT, AppMessageReceived, TextReceived, ToolCancelAsked
 from lineup_sdk.protocol import messages as m
@@ -67,7 +67,7 @@ def test_records_cannot_be_changed_in_place() -> None:
 
 @pytest.mark.clause("6.4")
 def test_equal_content_has_equal_bytes_and_no_two_lists_of_parts_collide() -> None:
-    assert encode_body({"b": 1, "a": [1.0, "é"]}) == encode_body({"a": [1.0, "é"], "b": 1})
+    assert encode_exact({"b": 1, "a": [1.0, "é"]}) == encode_exact({"a": [1.0, "é"], "b": 1})
     assert decode_body(encode_body({"a": {"b": [None, True, 1.5]}})) == {"a": {"b": [None, True, 1.5]}}
     assert digest_of_parts("ab", "c") != digest_of_parts("a", "bc")
     assert digest_of_parts("a") == digest_of_parts(b"a")

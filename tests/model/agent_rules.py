@@ -29,6 +29,7 @@ QUESTIONS: dict[str, dict[str, Any]] = {
     "interaction.input": {"title": "T", "prompt": "P", "fields": [{"id": "f", "label": "F", "type": "number", "required": True}]},
 }
 _LOST = Origin(speaker=Speaker.AGENT, source=Source.AGENT, channel=2_000_000_000)  # one whose connection is gone: its words still count
+_DEMO = Origin(speaker=Speaker.AGENT, source=Source.DEMO, channel=2_000_000_001)
 
 
 def input_for(tool_id: str, x: int) -> dict[str, Any]:
@@ -52,13 +53,11 @@ class AgentRules(Model):
     def later(self, milliseconds: int | None) -> str | None:
         return None if milliseconds is None else (self.kernel.clock.now + timedelta(milliseconds=milliseconds)).isoformat()
 
-    @rule(source=st.sampled_from([Source.AGENT, Source.AGENT, Source.DEMO]))
-    def attach(self, source: Source) -> None:
-        self.kernel.attach(source)
-
-    @rule()
-    def leave(self) -> None:
+    @rule(source=st.sampled_from([Source.AGENT, Source.AGENT, Source.DEMO, None]))
+    def open_the_door(self, source: Source | None) -> None:
         self.kernel.leave()
+        if source is not None:
+            self.kernel.attach(source)
 
     @rule(
         tool_id=TOOLS, x=st.integers(0, 1), is_stale=st.sampled_from([False, False, False, True]), wait=st.sampled_from([None, None, 900])
@@ -101,70 +100,60 @@ class AgentRules(Model):
             command = a.ToolInvoke(envelope=None, call_id=call.call_id, tool_id=call.tool_id, inventory_revision=revision, input=given)
             self.kernel.say(self.agent(), command)
 
-    @rule(place=PLACES)
-    def cancel(self, place: int) -> None:
-        self.kernel.say(self.agent(), a.ToolCancelAsked(envelope=self.envelope(a.TOOL_CANCEL), call_id=self.call_id(place)))
-
-    @rule(place=PLACES, is_by_call=st.booleans())
-    def dismiss(self, place: int, is_by_call: bool) -> None:
-        asked = self.at(place, self.view.interactions(limit=6))
+    @rule(place=PLACES, way=st.sampled_from(["cancel", "cancel", "dismiss", "dismiss by call"]))
+    def take_back(self, place: int, way: str) -> None:
+        if way == "cancel":
+            self.kernel.say(self.agent(), a.ToolCancelAsked(envelope=self.envelope(a.TOOL_CANCEL), call_id=self.call_id(place)))
+            return
+        asked = self.at(place, self.view.interactions(limit=3))
         if asked is not None and asked.call_number is not None:
-            call = self.view.call(asked.call_number)
-            names = {"interaction_id": None, "call_id": call.call_id}
-            if not is_by_call:
-                names = {"interaction_id": asked.interaction_id, "call_id": None}
-            self.kernel.say(self.agent(), a.InteractionDismissAsked(envelope=self.envelope(a.INTERACTION_DISMISS), **names))
+            call_id = self.view.call(asked.call_number).call_id if way == "dismiss by call" else None
+            name = None if call_id else asked.interaction_id
+            outer = self.envelope(a.INTERACTION_DISMISS)
+            self.kernel.say(self.agent(), a.InteractionDismissAsked(envelope=outer, interaction_id=name, call_id=call_id))
 
-    @rule(app=st.sampled_from(["board", "asker", "nobody"]), count=st.integers(1, 3), topic=st.sampled_from(["note", "note", "none"]))
+    @rule(
+        app=st.sampled_from(["board", "board", "asker", "nobody"]),
+        count=st.integers(1, 3),
+        topic=st.sampled_from(["note", "note", "note", "none"]),
+    )
     def send_to_an_app(self, app: str, count: int, topic: str) -> None:
         for _ in range(count):
             outer = self.envelope(a.APP_MESSAGE, app_scope=app)
             self.kernel.say(self.agent(), a.AppMessageReceived(envelope=outer, topic=f"{app}.{topic}", body={"n": self.made}))
 
-    @rule(number=st.integers(1, 60), content=st.sampled_from(["", "", "other"]))
-    def send_an_old_envelope_again(self, number: int, content: str) -> None:
-        outer = self.envelope(a.APP_MESSAGE, f"x{number}", content, app_scope="board")
-        self.kernel.say(self.agent(), a.AppMessageReceived(envelope=outer, topic="board.note", body={}))
-
-    @rule()
-    def send_text(self) -> None:
-        self.kernel.say(self.agent(), a.TextReceived(envelope=self.envelope(a.MESSAGE_TEXT), text="hello"))
-
-    @rule(is_version=st.booleans())
-    def send_what_nobody_knows(self, is_version: bool) -> None:
-        code = Code.UNSUPPORTED_VERSION if is_version else Code.UNSUPPORTED_TYPE
+    @rule(what=st.sampled_from(["text", "version", "type", "conversation", "again", "other"]), number=st.integers(1, 60))
+    def send_something_else(self, what: str, number: int) -> None:
         outer = self.envelope("lineup.v9.tool.call")
-        self.kernel.say(self.agent(), a.InertMessage(envelope=outer, payload={"call_id": "x1", "tool_id": "board.open"}, code=code))
-
-    @rule()
-    def speak_of_another_conversation(self) -> None:
-        outer = self.envelope(a.MESSAGE_TEXT, conversation_id="another")
-        self.kernel.say(self.agent(), a.TextReceived(envelope=outer, text="hello"))
+        inert = {"version": Code.UNSUPPORTED_VERSION, "type": Code.UNSUPPORTED_TYPE}
+        command: object
+        if what in inert:
+            command = a.InertMessage(envelope=outer, payload={"call_id": "x1", "tool_id": "board.open"}, code=inert[what])
+        elif what in {"again", "other"}:  # an id that may be used, with these bytes or with others
+            content = what if what == "other" else ""
+            outer = self.envelope(a.APP_MESSAGE, f"x{number}", content, app_scope="board")
+            command = a.AppMessageReceived(envelope=outer, topic="board.note", body={})
+        else:
+            more = {"conversation_id": "another"} if what == "conversation" else {}
+            command = a.TextReceived(envelope=self.envelope(a.MESSAGE_TEXT, **more), text="hello")
+        self.kernel.say(self.agent(), command)
 
     @rule(count=st.integers(1, 8))
     def acknowledge_some(self, count: int) -> None:
         self.acknowledge(count)
 
-    @rule(count=st.integers(1, 3))
-    def acknowledge_some_other_day(self, count: int) -> None:
-        """Acknowledgements that wait for the commit of something else, and may be lost with it."""
+    @rule(way=st.sampled_from(["later", "later", "refuse", "foreign"]), place=st.integers(0, 30))
+    def acknowledge_oddly(self, way: str, place: int) -> None:
+        """Words that wait for the commit of something else and may be lost with it, a refusal for good, a row of another's."""
         door, origin = self.kernel.door, self.kernel.agent()
-        if door is not None and origin is not None:
-            for message_id in list(door.rows)[:count]:
-                del door.rows[message_id]
-                self.kernel.say_later(origin, OutboxAcknowledge(message_id=message_id))
-
-    @rule(place=st.integers(0, 30), is_demo=st.booleans())
-    def acknowledge_anything(self, place: int, is_demo: bool) -> None:
-        rows = [*self.view.outbox_pending(Source.AGENT, 0, 9), *self.view.outbox_pending(Source.PERSON, 0, 9)]
-        row = self.at(place, rows)
-        by = Origin(speaker=Speaker.AGENT, source=Source.DEMO if is_demo else Source.AGENT, channel=2_000_000_001)
-        self.kernel.say(by, OutboxAcknowledge(message_id=row.message_id if row is not None else "nothing"))
-
-    @rule()
-    def refuse_a_row(self) -> None:
-        door, origin = self.kernel.door, self.kernel.agent()
-        if door is not None and origin is not None and door.rows:
+        if way == "foreign":
+            rows = [*self.view.outbox_pending(Source.AGENT, 0, 9), *self.view.outbox_pending(Source.PERSON, 0, 9)]
+            row = self.at(place, rows)
+            self.kernel.say(_DEMO, OutboxAcknowledge(message_id=row.message_id if row is not None else "nothing"))
+        elif door is not None and origin is not None and door.rows:
             message_id = next(iter(door.rows))
             del door.rows[message_id]
-            self.kernel.say(origin, OutboxRefuse(message_id=message_id, code="not_wanted"))
+            if way == "later":
+                self.kernel.say_later(origin, OutboxAcknowledge(message_id=message_id))
+            else:
+                self.kernel.say(origin, OutboxRefuse(message_id=message_id, code="not_wanted"))

@@ -20,7 +20,6 @@ from itertools import count
 from pathlib import Path
 from typing import Any, get_args
 
-import cbor2
 
 from kernel.agent_port import AgentPort
 from kernel.core import decision as d
@@ -28,7 +27,7 @@ from kernel.core.decision import Decision, Origin, Speaker, Stamp
 from kernel.core.events import Booted, Death, WorkerExited
 from kernel.core.grants import grants_for
 from kernel.core.machines import InstanceState
-from kernel.core.records import Record, Source
+from kernel.core.records import Record, Source, encode_body
 from kernel.core.surface_effects import SendArtifact, SendToView, TellSurfaceChanged
 from kernel.presence import Presence
 from kernel.store import Store
@@ -138,7 +137,7 @@ class AgentChannel:
             return
         envelope = frame["envelope"]
         row = self.kernel.store.view.outbox_row(envelope["message_id"])
-        body = cbor2.dumps(envelope, canonical=True)
+        body = encode_body(envelope)
         number = row.number if row is not None else 0
         self.kernel.trace.add(
             Sent(destination=self.source, connection=self.connection, number=number, message_id=envelope["message_id"], body=body)

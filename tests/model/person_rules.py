@@ -41,20 +41,21 @@ class PersonRules(Model):
 
     # ------------------------------------------------------------------ views
 
-    @rule(view_id=_VIEWS, can=st.booleans())
-    def attach_a_view(self, view_id: str, can: bool) -> None:
-        if view_id not in self.kernel.views:
-            place = len(self.kernel.views) + 2
-            origin = Origin(speaker=Speaker.VIEW, source=Source.PERSON, channel=-place, request_id=1, view_id=view_id)
-            self.kernel.views[view_id] = origin
-            providers = frozenset({"clipboard.write", "notification.show"}) if can else frozenset()
-            self.kernel.say(origin, ViewAttached(providers=providers))
-
-    @rule(view_id=_VIEWS)
-    def leave_a_view(self, view_id: str) -> None:
+    @rule(view_id=_VIEWS, can=st.sampled_from([True, True, False]))
+    def come_or_go(self, view_id: str, can: bool) -> None:
+        """A view attaches; one that is attached leaves."""
         origin = self.kernel.views.pop(view_id, None)
         if origin is not None:
             self.kernel.say(origin, ViewLeft())
+        else:
+            self.attach_a_view(view_id, can)
+
+    def attach_a_view(self, view_id: str, can: bool) -> None:
+        place = len(self.kernel.views) + 2
+        origin = Origin(speaker=Speaker.VIEW, source=Source.PERSON, channel=-place, request_id=1, view_id=view_id)
+        self.kernel.views[view_id] = origin
+        providers = frozenset({"clipboard.write", "notification.show"}) if can else frozenset()
+        self.kernel.say(origin, ViewAttached(providers=providers))
 
     # ------------------------------------------------------------------ questions
 
@@ -75,53 +76,47 @@ class PersonRules(Model):
         if asked is not None:
             self.kernel.say(ADMIN, hi.InteractionMove(interaction_id=asked.interaction_id, place=where))
 
-    @rule(is_allowed=st.booleans())
-    def allow_questions(self, is_allowed: bool) -> None:
-        self.kernel.say(ADMIN, hi.PolicySet(name=policy_of("asker"), allowed=is_allowed))
-
     # ------------------------------------------------------------------ calls and text
 
     @rule(tool_id=TOOLS, x=st.integers(0, 1))
     def call_with_the_own_hand(self, tool_id: str, x: int) -> None:
         self.kernel.say(self.a_view(), h.CallInvoke(tool_id=tool_id, input=QUESTIONS.get(tool_id, input_for(tool_id, x))))
 
-    @rule(place=PLACES)
-    def cancel_a_call(self, place: int) -> None:
-        self.kernel.say(self.a_view(), h.CallCancel(call_id=self.call_id(place)))
-
-    @rule(place=PLACES, is_left=st.booleans())
-    def take_own_rows(self, place: int, is_left: bool) -> None:
+    @rule(place=PLACES, way=st.sampled_from(["cancel", "acknowledge", "acknowledge", "leave", "text"]))
+    def look_after_the_conversation(self, place: int, way: str) -> None:
         row = self.at(place, self.view.outbox_pending(Source.PERSON, 0, 9))
-        if row is not None and is_left and row.call_number is not None:
+        if way == "cancel":
+            self.kernel.say(self.a_view(), h.CallCancel(call_id=self.call_id(place)))
+        elif way == "text":
+            self.kernel.say(self.a_view(), h.MessageSend(text="hello"))
+        elif row is not None and way == "leave" and row.call_number is not None:
             self.kernel.say_itself(CallerLeft(call_number=row.call_number))
         elif row is not None:
             self.kernel.say(ADMIN, h.OutboxAcknowledge(message_id=row.message_id))
 
-    @rule()
-    def write_to_the_agent(self) -> None:
-        self.kernel.say(self.a_view(), h.MessageSend(text="hello"))
-
     # ------------------------------------------------------------------ Apps
 
-    @rule(name=st.sampled_from(["board", "notes", "asker", "board.once", "chat"]), is_on=st.sampled_from([True, True, False]))
+    @rule(
+        name=st.sampled_from(["board", "notes", "asker", "board.once", "chat", policy_of("asker")]),
+        is_on=st.sampled_from([True, True, False]),
+    )
     def switch(self, name: str, is_on: bool) -> None:
-        self.kernel.say(ADMIN, h.AppEnable(name=name) if is_on else h.AppDisable(name=name))
+        if name == policy_of("asker"):
+            self.kernel.say(ADMIN, hi.PolicySet(name=name, allowed=is_on))
+        else:
+            self.kernel.say(ADMIN, h.AppEnable(name=name) if is_on else h.AppDisable(name=name))
 
-    @rule(app=APPS, cancel_calls=st.booleans())
-    def close(self, app: str, cancel_calls: bool) -> None:
+    @rule(app=APPS, act=st.sampled_from(["open", "open", "raise", "raise", "close", "close all", "empty"]))
+    def move_an_app(self, app: str, act: str) -> None:
         instance = self.instance(app)
-        if instance is not None:
-            self.kernel.say(ADMIN, h.AppClose(instance_id=instance.instance_id, cancel_calls=cancel_calls))
-
-    @rule(app=APPS)
-    def bring_forward(self, app: str) -> None:
-        instance = self.instance(app)
-        if instance is not None:
+        if act == "open":
+            self.kernel.say(ADMIN, hn.AppOpen(app_scope=app))
+        elif act == "empty":
+            self.kernel.say(ADMIN, hn.AppStartEmpty(app_scope=app))
+        elif instance is not None and act == "raise":
             self.kernel.say(ADMIN, h.FocusRaise(instance_id=instance.instance_id))
-
-    @rule(app=APPS, is_empty=st.booleans())
-    def open_app(self, app: str, is_empty: bool) -> None:
-        self.kernel.say(ADMIN, hn.AppStartEmpty(app_scope=app) if is_empty else hn.AppOpen(app_scope=app))
+        elif instance is not None:
+            self.kernel.say(ADMIN, h.AppClose(instance_id=instance.instance_id, cancel_calls=act == "close all"))
 
     @rule(place=PLACES)
     def go_on_with_a_session(self, place: int) -> None:
@@ -156,7 +151,7 @@ class PersonRules(Model):
             self.kernel.say(self.a_view(which), hc.ProviderResult(request_id=asked.request_id, status=status))
 
     @rule(capability=_CAPABILITIES, is_all=st.sampled_from([False, False, True]))
-    def take_back(self, capability: str, is_all: bool) -> None:
+    def revoke(self, capability: str, is_all: bool) -> None:
         command = hc.PermissionsReset() if is_all else hc.PermissionsRevoke(app_scope="notes", capability=capability)
         self.kernel.say(ADMIN, command)
 

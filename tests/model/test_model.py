@@ -32,10 +32,6 @@ class Anything(AgentRules, PersonRules, WorkerRules):
     def time_passes(self, milliseconds: int) -> None:
         self.kernel.pass_time(milliseconds)
 
-    @rule(hours=st.sampled_from([-1, 1]))
-    def wall_clock_jumps(self, hours: int) -> None:
-        self.kernel.clock.jump(hours)
-
     @rule(app=APPS, death=DEATHS)
     def process_dies(self, app: str, death: Death) -> None:
         instance = self.instance(app)
@@ -45,43 +41,39 @@ class Anything(AgentRules, PersonRules, WorkerRules):
     @rule(app=APPS)
     def process_dies_again_and_again(self, app: str) -> None:
         for _ in range(3):
-            self.come_up(app, True)
+            self.come_up(app)
             self.process_dies(app, Death.CRASH)
             self.kernel.pass_time(2_000)
 
-    @rule()
-    def processes_are_reaped(self) -> None:
-        self.kernel.reap()
-
-    @rule()
-    def memory_runs_short(self) -> None:
-        self.kernel.say_itself(MemoryRanShort())
+    @rule(what=st.sampled_from(["reap", "reap", "memory", "clock back", "clock on"]))
+    def machine_does(self, what: str) -> None:
+        if what == "reap":
+            self.kernel.reap()
+        elif what == "memory":
+            self.kernel.say_itself(MemoryRanShort())
+        else:
+            self.kernel.clock.jump(1 if what == "clock on" else -1)
 
     @rule(points=st.integers(1, 14))
     def kernel_will_die(self, points: int) -> None:
         """At that point of what comes next: before a write, before or after a commit, between two effects."""
         self.kernel.die_at = points
 
-    @rule(is_tidy=st.booleans())
-    def kernel_starts_again(self, is_tidy: bool) -> None:
-        if is_tidy:
-            self.kernel.stop_and_start()
-        else:
-            self.kernel.restart()
-
-    @rule(slept_ms=st.sampled_from([0, 36_000_000]))
-    def machine_starts_again(self, slept_ms: int) -> None:
-        self.kernel.store.abandon()
-        self.kernel.clock.boot_anew(slept_ms)
-        self.kernel.open()
-
-    @rule()
-    def back_up(self) -> None:
-        self.kernel.back_up()
-
-    @rule()
-    def restore(self) -> None:
-        self.kernel.restore()
+    @rule(how=st.sampled_from(["killed", "killed", "tidy", "machine", "slept", "back up", "restore"]))
+    def kernel_starts_again(self, how: str) -> None:
+        match how:
+            case "killed":
+                self.kernel.restart()
+            case "tidy":
+                self.kernel.stop_and_start()
+            case "back up":
+                self.kernel.back_up()
+            case "restore":
+                self.kernel.restore()
+            case _:
+                self.kernel.store.abandon()
+                self.kernel.clock.boot_anew(36_000_000 if how == "slept" else 0)
+                self.kernel.open()
 
     @invariant()
     def every_promise_holds(self) -> None:

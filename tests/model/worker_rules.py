@@ -17,7 +17,7 @@ from lineup_sdk.protocol import interaction_messages as i
 from lineup_sdk.protocol import messages as m
 from lineup_sdk.protocol import surface_messages as s
 from lineup_sdk.protocol import system_messages as y
-from tests.model.agent_rules import QUESTIONS
+from tests.model.agent_rules import QUESTIONS, TOOLS
 from tests.model.base import APPS, PLACES, Model
 from tests.store.stored import rows_of
 
@@ -31,53 +31,82 @@ class WorkerRules(Model):
         super().__init__()
         self.lives: list[Origin] = []  # channels of every life there was
 
-    @rule(app=APPS, subscribes=st.sampled_from([True, True, True, False]))
-    def come_up(self, app: str, subscribes: bool) -> None:
+    def come_up(self, app: str, subscribes: bool = True) -> None:
+        """The App's process gets its instance, subscribes and says that it started."""
         instance = self.instance(app)
         origin = self.kernel.come_up(instance.instance_id) if instance is not None else None
         if origin is None:
             return
         self.lives.append(origin)
-        asked = [m.ToolsSubscribe(), m.InboxSubscribe(), *([y.TimelineSubscribe()] if app == "chat" else [i.UiSubscribe()])]
+        asked = [m.ToolsSubscribe(), m.InboxSubscribe(), y.TimelineSubscribe() if app == "chat" else i.UiSubscribe()]
         self.kernel.say(origin, *(asked if subscribes else []), m.LifecycleStarted())
 
-    @rule(app=st.sampled_from(["board", "notes"]))
-    def come_up_and_take_all(self, app: str) -> None:
-        self.come_up(app, True)
-        instance = self.instance(app)
-        for call in self.view.open_calls(instance.instance_id) if instance is not None else []:
-            self.tell_of(call, m.ToolAccept(call_id=call.call_id))
+    @rule(app=APPS, subscribes=st.sampled_from([True, True, True, False]))
+    def one_comes_up(self, app: str, subscribes: bool) -> None:
+        self.come_up(app, subscribes)
 
-    @rule(place=PLACES, kind=st.sampled_from([m.ToolAccept, m.ToolAccept, m.ToolCancel, m.ToolCancelSeen, m.ToolsGet]))
-    def say_of_a_call(self, place: int, kind: Any) -> None:
-        self.tell_of(self.call(place), kind(call_id=self.call_id(place)))
+    @rule(takes_all=st.booleans())
+    def all_come_up(self, takes_all: bool) -> None:
+        for app in ("board", "notes", "asker", "chat"):
+            self.come_up(app)
+            instance = self.instance(app)
+            for call in self.view.open_calls(instance.instance_id) if instance is not None and takes_all else []:
+                self.tell_of(call, m.ToolAccept(call_id=call.call_id))
 
-    @rule(place=PLACES, percent=st.sampled_from([None, 10.0, 90.0, 101.0]))
-    def progress(self, place: int, percent: float | None) -> None:
-        self.tell_of(self.call(place), m.ToolProgress(call_id=self.call_id(place), percent=percent))
+    @rule(tool_id=TOOLS, percent=st.sampled_from([None, 10.0]), ending=st.sampled_from(["complete", "fail", "cancel", None, None]))
+    def work_on_a_new_call(self, tool_id: str, percent: float | None, ending: str | None) -> None:
+        """The whole way of a call, or the first half of it."""
+        self.invoke(tool_id, 1, is_stale=False, wait=None)  # type: ignore[attr-defined]
+        call = self.call(0)
+        if call is None:
+            return
+        self.come_up(call.app_scope)
+        name = call.call_id
+        said: list[object] = [m.ToolAccept(call_id=name)]
+        said += [m.ToolProgress(call_id=name, percent=percent)] if percent is not None else []
+        said += [self.endings(name)[ending]] if ending is not None else []
+        self.tell_of(self.view.call(call.number), *said)
 
-    @rule(place=PLACES, ok=st.sampled_from([True, True, False, "no", 1]))
-    def complete(self, place: int, ok: Any) -> None:
+    @staticmethod
+    def endings(name: str) -> dict[str, object]:
+        """What a worker can say to end a call."""
+        complete = m.ToolComplete(call_id=name, result={"ok": True})
+        return {"complete": complete, "fail": m.ToolFail(call_id=name, reason="no"), "cancel": m.ToolCancel(call_id=name)}
+
+    @rule(place=PLACES, what=st.sampled_from(["accept", "progress", "seen", "get", "fail", "cancel", "complete", "bad", "too far"]))
+    def say_of_a_call(self, place: int, what: str) -> None:
         name = self.call_id(place)
-        self.tell_of(self.call(place), m.ToolAccept(call_id=name), m.ToolComplete(call_id=name, result={"ok": ok}))
-
-    @rule(place=PLACES)
-    def fail(self, place: int) -> None:
-        self.tell_of(self.call(place), m.ToolFail(call_id=self.call_id(place), reason="no"))
+        said: dict[str, object] = self.endings(name) | {
+            "accept": m.ToolAccept(call_id=name),
+            "bad": m.ToolComplete(call_id=name, result={"ok": 1}),
+            "get": m.ToolsGet(call_id=name),
+            "progress": m.ToolProgress(call_id=name, percent=50.0),
+            "seen": m.ToolCancelSeen(call_id=name),
+            "too far": m.ToolProgress(call_id=name, percent=101.0),
+        }
+        self.tell_of(self.call(place), said[what])
 
     @rule(place=PLACES, order=st.permutations(["complete", "fail", "cancel"]))
     def end_it_in_every_way_at_once(self, place: int, order: list[str]) -> None:
         name = self.call_id(place)
-        ways = {
-            "complete": m.ToolComplete(call_id=name, result={"ok": True}),
-            "fail": m.ToolFail(call_id=name, reason="no"),
-            "cancel": m.ToolCancel(call_id=name),
-        }
+        ways = self.endings(name)
         self.tell_of(self.call(place), m.ToolAccept(call_id=name), *(ways[way] for way in order))
 
-    @rule(app=APPS, place=PLACES, kind=st.sampled_from([m.ToolAccept, m.ToolsGet, m.ToolCancel]))
-    def reach_for_any_call(self, app: str, place: int, kind: Any) -> None:
-        self.tell(app, kind(call_id=self.call_id(place)))
+    @rule(app=APPS, place=PLACES, number=st.integers(1, 40))
+    def reach_for_anything(self, app: str, place: int, number: int) -> None:
+        """Calls, messages, questions and artifacts of whoever it is."""
+        name = self.call_id(place)
+        asked: Interaction | None = self.at(place, self.view.interactions(limit=6))
+        artifact: Artifact | None = self.at(place, rows_of(self.kernel.store, Artifact))
+        self.tell(
+            app,
+            m.ToolsGet(call_id=name),
+            m.ToolCancelSeen(call_id=name),
+            m.InboxAcknowledge(message_id=f"x{number}"),
+            m.InboxList(),
+            i.UiGet(interaction_id=asked.interaction_id if asked is not None else "nothing"),
+            s.ArtifactGet(artifact_id=artifact.artifact_id if artifact is not None else "nothing", offset=0),
+        )
 
     @rule(place=st.integers(0, 20), pick=PLACES, what=st.sampled_from(["complete", "fail", "inbox", "state", "close", "surface"]))
     def say_late(self, place: int, pick: int, what: str) -> None:
@@ -102,10 +131,6 @@ class WorkerRules(Model):
         for row in rows:
             self.tell(app, m.InboxAcknowledge(message_id=row.message_id))
 
-    @rule(app=APPS, number=st.integers(1, 40))
-    def reach_for_any_message(self, app: str, number: int) -> None:
-        self.tell(app, m.InboxAcknowledge(message_id=f"x{number}"), m.InboxList())
-
     @rule(app=APPS, command=st.sampled_from([m.LifecycleRequestForeground(), m.LifecycleRequestBackground(), m.LifecycleRequestClose()]))
     def ask(self, app: str, command: Any) -> None:
         self.tell(app, command)
@@ -127,12 +152,9 @@ class WorkerRules(Model):
         base = surface.version if surface is not None else 0
         self.tell(app, s.SurfaceUpdate(base_version=base, patch={key: value}), s.SurfaceUpdate(base_version=base, patch={key: 2}))
 
-    @rule(app=st.sampled_from(["board", "notes"]), content=st.sampled_from([b"a", b"b"]), place=PLACES)
-    def keep_bytes(self, app: str, content: bytes, place: int) -> None:
-        digest = sha256(content).hexdigest()
-        artifact = self.at(place, rows_of(self.kernel.store, Artifact))
-        kept = ArtifactReceived(sha256=digest, size=len(content), media_type="image/svg+xml")
-        self.tell(app, kept, s.ArtifactGet(artifact_id=artifact.artifact_id if artifact is not None else "nothing", offset=0))
+    @rule(app=st.sampled_from(["board", "notes"]), content=st.sampled_from([b"a", b"b"]))
+    def keep_bytes(self, app: str, content: bytes) -> None:
+        self.tell(app, ArtifactReceived(sha256=sha256(content).hexdigest(), size=len(content), media_type="image/svg+xml"))
 
     # ------------------------------------------------------------------ questions, capabilities, the conversation
 
@@ -143,11 +165,10 @@ class WorkerRules(Model):
         parent = self.call_id(place) if has_parent else None
         self.tell("asker", i.UiRequest(request=request, parent_call_id=parent, expires_at=expires_at))
 
-    @rule(app=st.sampled_from(["asker", "asker", "board"]), place=PLACES, is_cancel=st.booleans())
-    def look_at_a_question(self, app: str, place: int, is_cancel: bool) -> None:
+    @rule(place=PLACES)
+    def take_a_question_back(self, place: int) -> None:
         asked: Interaction | None = self.at(place, self.view.interactions(limit=6))
-        name = asked.interaction_id if asked is not None else "nothing"
-        self.tell(app, i.UiCancel(interaction_id=name) if is_cancel else i.UiGet(interaction_id=name))
+        self.tell("asker", i.UiCancel(interaction_id=asked.interaction_id if asked is not None else "nothing"))
 
     @rule(app=st.sampled_from(["notes", "notes", "notes", "board"]), is_text=st.booleans(), place=PLACES, has_parent=st.booleans())
     def request_a_capability(self, app: str, is_text: bool, place: int, has_parent: bool) -> None:
