@@ -61,6 +61,7 @@ app.command("version")(offline.version)
 HomeOption = Annotated[Path | None, typer.Option("--home", help="Where state is kept; default LINEUP_HOME, else the XDG state folder.")]
 AppFolderOption = Annotated[list[Path] | None, typer.Option("--app-folder", hidden=True, help="More apps for a kernel started now.")]
 
+_STREAMS = (("stdin", os.O_RDONLY, "r"), ("stdout", os.O_RDONLY, "w"), ("stderr", os.O_WRONLY, "w"))
 _TYPED = re.compile(r"\s*(\([^)]*\)|'[^']*'|\"[^\"]*\"|:.*)")
 
 
@@ -111,13 +112,29 @@ def run_command(arguments: Sequence[str]) -> int:
     return failure.exit_code
 
 
+def _open_missing_streams() -> None:
+    """Fill the numbers 0, 1, 2 that the caller closed: else a socket gets one, and what is printed goes into it.
+
+    The stand-in for stdout takes nothing, so that data is never lost in silence.
+    """
+    for fd, (name, flags, mode) in enumerate(_STREAMS):
+        if getattr(sys, name) is None:
+            opened = os.open(os.devnull, flags)
+            if opened != fd:
+                os.dup2(opened, fd)
+                os.close(opened)
+            setattr(sys, name, open(fd, mode, encoding="utf-8"))  # noqa: SIM115 - lives as long as the program
+
+
 def main() -> None:
     """Entry point of the `lineup` command."""
+    _open_missing_streams()
     code = run_command(sys.argv[1:])
-    try:
-        sys.stdout.flush()
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the interpreter flushes once more at its end
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except OSError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())  # the interpreter flushes once more at its end
     sys.exit(int(code))
 
 

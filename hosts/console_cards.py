@@ -100,10 +100,12 @@ def _card(state: ConsoleState, message: JsonObject, head: Text, width: int) -> l
 
 
 def question_lines(state: ConsoleState, question: JsonObject, width: int) -> list[Text]:
-    """A whole card: who asks what, the choices with their numbers, and how to answer it or what became of it."""
-    lines = [_question_head(state, question, width), *_asked(question, width), *_offered(question, width)]
+    """A card: who asks what, the choices with their numbers and how to answer, or, once it ended, what became of it."""
+    head = _question_head(state, question, width)
     if question["status"] not in WAITING_STATUSES:
-        return [*lines, cut(Text(f"  {how_it_ended(question, state.view_id)}", style="dim"), width)]
+        ended = cut(Text(f"  {how_it_ended(question, state.view_id)}", style="dim"), width)
+        return [head, *quoted(str(question["request"]["title"]), width, "bold"), ended]
+    lines = [head, *_asked(question, width), *_offered(question, width)]
     decline = f" · /decline {question['number']}" if can_decline(question) else ""
     return [*lines, cut(Text(f"  /answer {question['number']}{decline}", style="yellow"), width)]
 

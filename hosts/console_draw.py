@@ -109,8 +109,7 @@ def _question_strip(state: ConsoleState, width: int) -> list[Text]:
 def _notice_lines(state: ConsoleState, width: int) -> list[Text]:
     if state.question is not None:
         return [Text(line.plain, style="bold yellow") for line in wrap(state.question.text, width)]
-    notice = state.notices[-1] if state.notices else _hint(state)
-    return [Text(one_line(notice, width), style="dim")]
+    return [Text(one_line(state.notice or _hint(state), width), style="dim")]
 
 
 def _hint(state: ConsoleState) -> str:

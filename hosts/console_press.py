@@ -85,6 +85,7 @@ def _enter(state: ConsoleState) -> list[Message]:
     text, state.line = console_line.take(state.line)
     if not text.strip():
         return []
+    notify(state, "")
     if text.startswith("/") and not text.startswith("//"):
         return run_command(state, text[1:].split())
     show(state, "conversation")
@@ -98,6 +99,7 @@ def _enter_form(state: ConsoleState, form: Form) -> list[Message]:
     text = state.line.text
     if form.is_sent:
         return []  # it is on its way; what comes back says what to do
+    notify(state, "")
     if text.startswith("/") and not text.startswith("//"):
         return _form_command(state, form, text[1:].split())
     taken = console_form.take_line(form, text.removeprefix("/"))

@@ -23,7 +23,7 @@ from hosts.view import Phase
 from hosts.visible import one_line
 from lineup_sdk.protocol.messages import JsonObject
 
-MAX_NOTICES = 50
+MAX_NOTIFICATIONS = 50
 INERT_SECONDS = 1.0
 
 Page = Literal["apps", "calls", "consent", "conversation", "help", "logs", "parked", "questions", "session", "sessions", "surface", "why"]
@@ -48,7 +48,7 @@ class ConsoleState:
     line: InputLine = field(default_factory=InputLine)
     page: Page = "conversation"
     scroll: int = 0  # lines up from the newest
-    notices: list[str] = field(default_factory=list)
+    notice: str = ""  # one line above the input, until the next line is entered
     notifications: list[tuple[int, Notification]] = field(default_factory=list)  # each after the message of that number; this run's only
     leaving: Exit | None = None
     # --- time, stamped by the owner
@@ -70,7 +70,7 @@ class ConsoleState:
 
 def notify(state: ConsoleState, text: str) -> None:
     """Show one line above the input."""
-    state.notices = [*state.notices, text][-MAX_NOTICES:]
+    state.notice = text
 
 
 def show(state: ConsoleState, page: Page) -> None:
@@ -81,7 +81,7 @@ def show(state: ConsoleState, page: Page) -> None:
 def show_notification(state: ConsoleState, notification: Notification) -> None:
     """Put a notification of an App into the conversation, below what was said so far."""
     newest = max(state.mirror.messages, default=0)
-    state.notifications = [*state.notifications, (newest, notification)][-MAX_NOTICES:]
+    state.notifications = [*state.notifications, (newest, notification)][-MAX_NOTIFICATIONS:]
 
 
 def ask_to_close(state: ConsoleState, instance_id: str) -> None:

@@ -45,11 +45,13 @@ class Home:
         return self.folder / "kernel.log"
 
     def pairing(self) -> str | None:
-        """Return the pairing secret, or None when no kernel has made one yet."""
+        """Return the pairing secret, or None when no kernel has made one yet. Raises: HomeRefused when it may not be read."""
         try:
             return self.pairing_file.read_text(encoding="ascii").strip()
-        except (FileNotFoundError, UnicodeDecodeError):
+        except (FileNotFoundError, NotADirectoryError, UnicodeDecodeError):
             return None
+        except OSError as error:
+            raise HomeRefused(f"the home folder cannot be read: {os.strerror(error.errno or 0)}") from error
 
     def create(self) -> None:
         """Make the folder if it is missing. Raises: HomeRefused when it is not a folder of this user."""

@@ -135,7 +135,7 @@ class HostLink:
         return value, bytes(answer.content)
 
     def send(self, message: Message) -> None:
-        """Send what gets no reply (envelope.submit, outbox.acknowledge). Raises: LinkLost, Refused(limit_exceeded)."""
+        """Send what gets no reply (envelope.submit, outbox.acknowledge). Raises: LinkLost, Refused(limit_exceeded | protocol_violation)."""
         self._queue(message, None)
 
     def close(self) -> None:
@@ -154,6 +154,8 @@ class HostLink:
             self._channel.flush()
         except ProtocolViolation as error:
             raise Refused(Code.LIMIT_EXCEEDED, {"expected": f"at most {MAX_FRAME_BYTES} bytes in one message"}) from error
+        except UnicodeEncodeError as error:  # an argument of the command line that is not UTF-8
+            raise Refused(Code.PROTOCOL_VIOLATION, {"expected": "UTF-8 text"}) from error
         except ChannelOverflow as error:
             self.close()
             raise LinkLost from error

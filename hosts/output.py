@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from enum import IntEnum, StrEnum
 
 from hosts.strict_json import write_json
@@ -64,6 +65,7 @@ _EXITS: dict[str, Exit] = {
     Code.INVENTORY_REVISION_MISMATCH: Exit.CONFLICT,
     Code.LIFECYCLE_DENIED: Exit.DENIED,
     Code.LIMIT_EXCEEDED: Exit.CONFLICT,
+    Code.PROTOCOL_VIOLATION: Exit.USAGE,
     Code.STORE_LOCKED: Exit.CONFLICT,
     Code.SURFACE_UNAVAILABLE: Exit.DENIED,
     Code.TOOL_INPUT_INVALID: Exit.USAGE,
@@ -94,6 +96,7 @@ _MESSAGES: dict[str, str] = {
     Code.LIFECYCLE_DENIED: "not allowed now",
     Code.LIMIT_EXCEEDED: "a limit was reached",
     Code.MODE_UNAVAILABLE: "this mode is not built",
+    Code.PROTOCOL_VIOLATION: "this is not what the wire takes",
     Code.SANDBOX_INCOMPLETE: "a layer of the sandbox is missing on this machine; no app runs without it",
     Code.STORE_CORRUPT: "the database of this home fails its checks",
     Code.STORE_FOREIGN: "this home or its database belongs to another program or user",
@@ -143,15 +146,21 @@ def write_data(value: object, lines: Iterable[str], chosen: Format) -> None:
 
 
 def print_data(line: str) -> None:
-    """Write one line of data and flush it."""
-    sys.stdout.write(line + "\n")
-    sys.stdout.flush()
+    """Write one line of data and flush it. Raises: Failure when nobody reads it or it does not fit."""
+    try:
+        sys.stdout.write(line + "\n")
+        sys.stdout.flush()
+    except BrokenPipeError as error:
+        raise Failure(UNEXPECTED, message="nobody reads the output any more") from error
+    except OSError as error:
+        raise Failure(UNEXPECTED, message=f"the output cannot be written: {os.strerror(error.errno or 0)}") from error
 
 
 def print_note(line: str) -> None:
-    """Write one line for people beside the data."""
-    sys.stderr.write(line + "\n")
-    sys.stderr.flush()
+    """Write one line for people beside the data. A stderr that takes nothing changes neither the data nor the exit code."""
+    with suppress(OSError):
+        sys.stderr.write(line + "\n")
+        sys.stderr.flush()
 
 
 def print_failure(failure: Failure, *, as_json: bool) -> None:

@@ -73,7 +73,9 @@ def _serve(arguments: argparse.Namespace) -> int:
         inherited.set_inheritable(False)
     gc.freeze()  # what was imported lives as long as the kernel; a turn makes some thousand short-lived objects
     gc.set_threshold(20_000, 20, 50)
-    settings = Settings(home=arguments.home, app_folders=tuple(arguments.app_folder), idle_seconds=arguments.idle_seconds)
+    folders = tuple(folder.absolute() for folder in arguments.app_folder)
+    settings = Settings(home=arguments.home.absolute(), app_folders=folders, idle_seconds=arguments.idle_seconds)
+    os.chdir("/")  # it outlives its launcher and holds no folder of the launcher's
     try:
         trio.run(serve, settings, inherited)
     except Refused as refused:

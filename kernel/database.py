@@ -12,7 +12,7 @@ Rules:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from typing import Any, NoReturn
 
 import apsw
@@ -109,7 +109,7 @@ class Database:
         self.run("COMMIT")
         self.commits += 1
 
-    def backup_steps(self, copy: apsw.Connection, pages: int) -> Iterator[None]:
+    def backup_steps(self, copy: apsw.Connection, pages: int) -> Generator[None, None, None]:
         """Copy the database into another connection, some pages a step; commits may happen in between. Raises: StorageFailed."""
         try:
             with copy.backup("main", self._connection, "main") as backup:

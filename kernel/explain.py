@@ -1,78 +1,31 @@
-"""Why a call, an instance or an interaction is as it is, in plain words that cite the audit (the person's `explain`).
+"""Why a call, a question, an instance or anything else with an id is as it is, in words that cite the audit (the person's `explain`).
 
 Rules:
 1. Every sentence stands on the record or on audit rows, and says on which: `seqs`.
-2. Nothing is guessed: an event without words here is told by its name.
+2. Nothing is guessed: what has no words (kernel/explain_words.py) is told by its name.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from kernel.core.decision import Detail, Rejected
 from kernel.core.records import ToolCall
-from kernel.projection import call_summary, instance_summary
+from kernel.explain_words import CODE_WORDS, EVENT_WORDS
+from kernel.projection import call_summary, instance_summary, session_summary
 from kernel.store_view import StoreView
 from lineup_sdk.protocol.codes import Code
 from lineup_sdk.protocol.messages import JsonObject
 
 AUDIT_ROWS = 100
-
-# What an audit event means to a person.
-EVENT_WORDS: Mapping[str, str] = {
-    "call.accepted": "the App began to work on it",
-    "call.cancel_acknowledged": "the App saw the request to cancel and got more time",
-    "call.cancel_asked": "somebody asked to cancel it and the App was told",
-    "call.cancelled": "it ended as cancelled",
-    "call.expired": "its time ran out",
-    "call.failed": "it ended as failed",
-    "call.progressed": "the App reported progress",
-    "call.received": "the kernel accepted it and made it durable",
-    "call.rejected": "it was refused before anything was done for it",
-    "call.repeated": "the same call came again and its stored result was sent again",
-    "call.routed": "an instance of the App was chosen for it",
-    "call.submitted": "a checked result was fixed and is delivered until it is acknowledged",
-    "focus.lowered": "the App asked to go to the background",
-    "focus.raised": "the person brought the App to the front",
-    "inbox.dropped": "the person gave the message up",
-    "inbox.parked": "a message was set aside for the person to decide",
-    "inbox.retried": "the person sent a parked message again",
-    "instance.closing": "a close began",
-    "instance.crashed": "its process died; it was started again",
-    "instance.created": "it was made",
-    "instance.failed": "it failed for good",
-    "instance.restarted": "its process was replaced without a crash of its own",
-    "instance.revived": "it got a new process",
-    "instance.started": "the App said that it is ready",
-    "instance.stopped": "it was closed",
-    "instance.suspended": "it was suspended to save memory; it comes back when it is wanted",
-    "outbox.acknowledged": "its receiver acknowledged it",
-}
-
-# What a code means to a person, where the audit row has one.
-CODE_WORDS: Mapping[str, str] = {
-    Code.APP_CRASHED: "the App died too often while working on it",
-    Code.APP_DISABLED: "the person switched the App or tool off",
-    Code.APP_INSTANCE_NOT_FOUND: "no instance of the App was running",
-    Code.APP_SCOPE_MISMATCH: "the named App is not the tool's own",
-    Code.CALL_ID_CONFLICT: "its call_id was used before for another content",
-    Code.CANCELLED: "it was cancelled",
-    Code.CAPABILITY_DENIED: "the asker did not hold the right to ask",
-    Code.EXPIRED: "its deadline passed",
-    Code.INTERRUPTED: "it was half done when its worker died and may not run twice",
-    Code.INVENTORY_REVISION_MISMATCH: "the caller used an older list of tools",
-    Code.LIFECYCLE_DENIED: "policy does not allow it now",
-    Code.LIMIT_EXCEEDED: "a bound was reached",
-    Code.PROTOCOL_VIOLATION: "the worker broke the wire or its seal",
-    Code.SURFACE_UNAVAILABLE: "no view can show what the App draws",
-    Code.TOOL_FAILED: "the App reported failure",
-    Code.TOOL_INPUT_INVALID: "its input does not fit the tool's schema",
-    Code.TOOL_NOT_ADVERTISED: "the list of tools has no such tool",
-}
+_OF_AUDIT = "audit:"  # before a seq: a refusal has no other name
+_MAX_DIGITS = 15
 
 _SPEAKER_WORDS = {"agent": "the Agent", "kernel": "the kernel", "view": "the person", "worker": "the App"}
+
+AuditRow = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,13 +35,16 @@ class _Found:
     kind: str
     state: str
     summary: JsonObject
-    audit: Sequence[Mapping[str, Any]]
+    audit: Sequence[AuditRow]
     opening: str
 
 
 def explain(view: StoreView, what: str) -> JsonObject:
-    """Explain one thing by its id or local number. Raises: Rejected(call_not_found)."""
-    found = _find(view, what)
+    """Explain one thing by its id, its local number, or `audit:<seq>`. Raises: Rejected(call_not_found)."""
+    found = next((found for find in _FINDERS if (found := find(view, what)) is not None), None)
+    if found is None:
+        expected = "the id or local number of something the kernel knows, or audit:<seq>"
+        raise Rejected(Code.CALL_NOT_FOUND, Detail(pointer="/what", expected=expected))
     sentences: list[JsonObject] = [{"text": found.opening, "seqs": []}]
     sentences.extend({"text": _sentence(row), "seqs": _seqs(row)} for row in found.audit)
     return {
@@ -101,40 +57,98 @@ def explain(view: StoreView, what: str) -> JsonObject:
     }
 
 
-def _find(view: StoreView, what: str) -> _Found:
-    call = view.call_by_id(what) or (view.call(int(what)) if what.isdecimal() and len(what) < 16 else None)
-    if call is not None:
-        return _found_call(view, call)
+def _number_of(what: str) -> int | None:
+    return int(what) if what.isascii() and what.isdecimal() and len(what) <= _MAX_DIGITS else None
+
+
+def _call(view: StoreView, what: str) -> _Found | None:
+    number = _number_of(what)
+    call = view.call_by_id(what) or (view.call(number) if number is not None else None)
+    if call is None:
+        return None
+    opening = f"This is a call of {call.tool_id} from the {call.source.value}; it is {call.status.value}{_because(call.error_code)}."
+    return _Found("call", call.status.value, call_summary(view, call), _audit_of_call(view, call), opening)
+
+
+def _audit_of_call(view: StoreView, call: ToolCall) -> Sequence[AuditRow]:
+    """Of the call, of the row that carries its end, and of the question it may be: in the order of the chain."""
+    final, interaction = view.final_row(call.number), view.interaction_of_call(call.number)
+    numbers = [call.number, *([final.number] if final else []), *([interaction.number] if interaction else [])]
+    rows = [row for number in numbers for row in _about(view, number)]
+    return sorted(rows, key=lambda row: int(row["seq"]))[-AUDIT_ROWS:]
+
+
+def _interaction(view: StoreView, what: str) -> _Found | None:
+    interaction = view.interaction(what)
+    if interaction is None:
+        return None
+    state = interaction.status.value
+    opening = f"This is a {interaction.kind.value} of {interaction.owner_app_scope}; it is {state}{_because(interaction.error_code)}."
+    summary = {"number": interaction.number, "interaction_id": what, "kind": interaction.kind.value, "status": state}
+    return _Found("interaction", state, summary, _about(view, interaction.number), opening)
+
+
+def _instance(view: StoreView, what: str) -> _Found | None:
     instance = view.instance(what)
-    if instance is not None:
-        audit = view.upkeep.audit_about(number=None, instance_id=what, limit=AUDIT_ROWS)
-        opening = f"This is an instance of {instance.app_scope}; it is {instance.state.value}."
-        return _Found("instance", instance.state.value, instance_summary(view, instance), audit, opening)
-    if what.isdecimal() and len(what) < 16:
-        audit = view.upkeep.audit_about(number=int(what), instance_id=None, limit=AUDIT_ROWS)
-        if audit:
-            return _Found("row", "", {"number": int(what)}, audit, "The audit names this number.")
-    raise Rejected(Code.CALL_NOT_FOUND, Detail(pointer="/what", expected="the id or local number of something the kernel knows"))
+    if instance is None:
+        return None
+    state = instance.state.value
+    opening = f"This is an instance of {instance.app_scope}; it is {state}."
+    audit = view.upkeep.audit_about(number=None, instance_id=what, limit=AUDIT_ROWS)
+    return _Found("instance", state, instance_summary(view, instance), audit, opening)
 
 
-def _found_call(view: StoreView, call: ToolCall) -> _Found:
-    audit = view.upkeep.audit_about(number=call.number, instance_id=None, limit=AUDIT_ROWS)
-    final = view.final_row(call.number)
-    rows = list(audit)
-    if final is not None:
-        rows.extend(view.upkeep.audit_about(number=final.number, instance_id=None, limit=AUDIT_ROWS))
-    reason = CODE_WORDS.get(call.error_code or "", "")
-    why = f", because {reason}" if reason else ""
-    opening = f"This is a call of {call.tool_id} from the {call.source.value}; it is {call.status.value}{why}."
-    return _Found("call", call.status.value, call_summary(view, call), rows, opening)
+def _session(view: StoreView, what: str) -> _Found | None:
+    session = view.sessions.by_id(what)
+    if session is None:
+        return None
+    state = "open" if session.closed_at is None else "closed"
+    opening = f"This is a session of {session.app_scope}; it is {state}."
+    return _Found("session", state, session_summary(view, session), _about(view, session.number), opening)
 
 
-def _sentence(row: Mapping[str, Any]) -> str:
-    words = EVENT_WORDS.get(row["event"], row["event"].replace(".", ": ", 1).replace("_", " "))
-    code = CODE_WORDS.get(row.get("code", ""), row.get("code", ""))
-    because = f" ({code})" if code else ""
-    return f"{row['at']}: {words}{because}; {_SPEAKER_WORDS[row['speaker']]} set this off by {row['command']}."
+def _capability(view: StoreView, what: str) -> _Found | None:
+    request = view.capabilities.request(what)
+    if request is None:
+        return None
+    state = request.status.value
+    opening = f"This is a request of {request.app_scope} for {request.capability}; it is {state}{_because(request.error_code)}."
+    summary = {"number": request.number, "request_id": what, "capability": request.capability, "status": state}
+    return _Found("capability", state, summary, _about(view, request.number), opening)
 
 
-def _seqs(row: Mapping[str, Any]) -> list[int]:
+def _audit_row(view: StoreView, what: str) -> _Found | None:
+    seq = _number_of(what.removeprefix(_OF_AUDIT)) if what.startswith(_OF_AUDIT) else None
+    row = view.upkeep.audit_row(seq) if seq is not None else None
+    if row is None:
+        return None
+    cause = view.upkeep.audit_row(row["cause"]) if "cause" in row else None
+    return _Found("audit", "", {"seq": row["seq"]}, [cause, row] if cause else [row], f"This is row {row['seq']} of the audit.")
+
+
+def _row(view: StoreView, what: str) -> _Found | None:
+    number = _number_of(what)
+    audit = _about(view, number) if number is not None else ()
+    return _Found("row", "", {"number": number}, audit, "The audit names this number.") if audit else None
+
+
+_FINDERS: Sequence[Callable[[StoreView, str], _Found | None]] = (_call, _interaction, _instance, _session, _capability, _audit_row, _row)
+
+
+def _about(view: StoreView, number: int) -> Sequence[AuditRow]:
+    return view.upkeep.audit_about(number=number, instance_id=None, limit=AUDIT_ROWS)
+
+
+def _because(code: Code | None) -> str:
+    return f", because {CODE_WORDS.get(code, code)}" if code is not None else ""
+
+
+def _sentence(row: AuditRow) -> str:
+    words = EVENT_WORDS.get(row["event"], row["event"])
+    because = f" ({CODE_WORDS.get(row['code'], row['code'])})" if "code" in row else ""
+    times = f" {row['count']} times" if row["event"] == "command.refused" and "count" in row else ""
+    return f"{row['at']}: {words}{times}{because}; {_SPEAKER_WORDS[row['speaker']]} set this off by {row['command']}."
+
+
+def _seqs(row: AuditRow) -> list[int]:
     return [row["seq"], *([row["cause"]] if "cause" in row else [])]

@@ -40,6 +40,10 @@ class Home:
             raise refusal(Code.STORE_LOCKED) from None
         self.pairing = self._pairing_secret()
 
+    def close(self) -> None:
+        """Give the lock back."""
+        os.close(self._lock)
+
     def _pairing_secret(self) -> str:
         path = self.run / "pairing"
         with suppress(FileNotFoundError):

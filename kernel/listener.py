@@ -3,7 +3,9 @@
 Rules:
 1. The socket stands in a 0700 folder; the peer's uid must be ours. Further views and admins show the pairing secret; the channel
    inherited from the launcher needs none.
-2. A peer that does not say hello in time, or says it wrong, is gone; with a code where it can read one.
+2. Who is attached when the kernel ends on purpose is told so; a kernel that breaks says nothing, and its hosts start it again.
+3. The socket is bound through the folder's descriptor: the length of a home's path is no limit for the name of a socket.
+4. A peer that does not say hello in time, or says it wrong, is gone; with a code where it can read one.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ import hmac
 import os
 import socket
 import struct
+from contextlib import suppress
 from pathlib import Path
 
 import trio
@@ -22,13 +25,14 @@ from kernel.agent_port import AgentPort
 from kernel.host_port import HostPort
 from kernel.protocol.host import Goodbye, HostHello
 from kernel.protocol.strict import Invalid, parse_host
-from lineup_sdk.channel import Channel, ChannelClosed
+from lineup_sdk.channel import Channel, ChannelClosed, ChannelOverflow
 from lineup_sdk.protocol.codes import Code
 from lineup_sdk.protocol.framing import ProtocolViolation, decode_item
 from lineup_sdk.protocol.limits import MAX_FRAME_BYTES, WIRE_VERSION
 from lineup_sdk.protocol.messages import to_frame
 
 HELLO_SECONDS = 5.0
+FAREWELL_SECONDS = 1.0
 MAX_CONNECTIONS = 64
 NOT_ACCEPTED_SECONDS = 0.1  # the peer stays in the backlog, so asking again at once would be a busy loop
 _BACKLOG = 16
@@ -44,12 +48,13 @@ class Listener:
         self._host_port = host_port
         self._agent_port = agent_port
         self._places = trio.Semaphore(MAX_CONNECTIONS)
+        self._served: set[Channel] = set()  # said hello and were admitted
 
     async def run(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Accept until cancelled."""
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC) as plain:
             self._path.unlink(missing_ok=True)  # ours: the home's lock is held
-            plain.bind(str(self._path))
+            _bind(plain, self._path)
             plain.listen(_BACKLOG)
             listening = trio.socket.from_stdlib_socket(plain)
             task_status.started()
@@ -81,12 +86,30 @@ class Listener:
             if refusal is not None:
                 log.event("host.refused", role=hello.role, code=refusal)
                 await say_goodbye(channel, refusal)
-            elif hello.role == "agent":
-                await self._agent_port.serve(channel, hello)
             else:
-                await self._host_port.serve(channel, hello)
+                await self._hand_over(channel, hello)
         finally:
             channel.close()
+
+    async def _hand_over(self, channel: Channel, hello: HostHello) -> None:
+        port = self._agent_port if hello.role == "agent" else self._host_port
+        self._served.add(channel)
+        try:
+            await port.serve(channel, hello)
+        finally:
+            self._served.discard(channel)
+
+    async def farewell(self, code: Code, hint: str) -> None:
+        """Tell everybody who is attached why the kernel ends; who does not read misses it."""
+        frame = to_frame(Goodbye(code=code.value, detail={"hint": hint}))
+        with trio.move_on_after(FAREWELL_SECONDS):
+            for channel in list(self._served):
+                with suppress(ChannelClosed, ChannelOverflow):
+                    channel.send(frame)
+                    channel.flush()
+            for channel in list(self._served):
+                with suppress(ChannelClosed):
+                    await channel.wait_queued_below(1)
 
     def _refusal(self, hello: HostHello, *, is_trusted: bool) -> Code | None:
         if hello.wire != WIRE_VERSION:
@@ -94,6 +117,14 @@ class Listener:
         if hello.role != "agent" and not is_trusted and not hmac.compare_digest((hello.pairing or "").encode(), self._pairing.encode()):
             return Code.CAPABILITY_DENIED
         return None
+
+
+def _bind(plain: socket.socket, path: Path) -> None:
+    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        plain.bind(f"/proc/self/fd/{folder}/{path.name}")
+    finally:
+        os.close(folder)
 
 
 async def _accept(listening: trio.socket.SocketType) -> trio.socket.SocketType:

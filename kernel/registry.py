@@ -1,8 +1,8 @@
 """Reads Manifests and the sources they name from disk, once, at the start of a kernel (SPEC 4.1).
 
 Use: `load_registry(manifest_folder, workers_folder, app_folders)`.
-Built-in apps: `<manifest_folder>/<app_scope>.json`, sources in `<workers_folder>/<app_scope with _ for ->/`, chat's in `interact/`. Further app folders, given
-by the person who starts the kernel, hold a `manifest.json` beside their files.
+Built-in apps: `<manifest_folder>/<app_scope>.json`, sources in `<workers_folder>/<app_scope with _ for ->/`, chat's in
+`interact/`. Further app folders, given by the person who starts the kernel, hold a `manifest.json` beside their files.
 Rules:
 1. One bad Manifest or file refuses the start, as ManifestInvalid: its role in words and a pointer, never a path or what stood there.
 2. A source is read once, through its folder's descriptor, never through a symbolic link, and must have the stated size and SHA-256.

@@ -160,7 +160,7 @@ class Kernel:
 
     async def _end(self) -> None:
         self._flush()
-        await trio.lowlevel.checkpoint()
+        await self.listener.farewell(Code.UNAVAILABLE, "the kernel was stopped")
         self._nursery.cancel_scope.cancel()
 
     def _machine(self) -> JsonObject:

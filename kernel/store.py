@@ -18,7 +18,7 @@ Rules:
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
@@ -36,7 +36,7 @@ from kernel.store_interactions import PUTS as INTERACTION_PUTS
 from kernel.store_open import StoreRefused, open_connection, refusal
 from kernel.store_rows import PUTS as ROW_PUTS
 from kernel.store_rows import UPDATE_TOOL_CALL, time_value, updated_call_values
-from kernel.store_start import Start, keep_head
+from kernel.store_start import Start, keep_head, mark_restore
 from kernel.store_surface_rows import PUTS as SURFACE_PUTS
 from kernel.store_view import StoreView
 from lineup_sdk.protocol.codes import Code
@@ -100,6 +100,8 @@ class Store:
         database = Database(opened.connection)
         try:
             start = Start(database, manifests, kept, is_torn=opened.is_torn, make_epoch=make_epoch, make_id=make_id, now=now)
+            if start.is_restored:
+                mark_restore(path.parent)  # it counts as one until the first turn after it is durable
             return cls(start, HeadFile(path.parent))
         except BaseException as error:
             database.close()
@@ -271,7 +273,7 @@ class Store:
         self._has_written = True
         self.commit()
 
-    def backup_steps(self, copy: apsw.Connection, pages: int) -> Iterator[None]:
+    def backup_steps(self, copy: apsw.Connection, pages: int) -> Generator[None, None, None]:
         """Copy the database into another connection, some pages a step. Raises: StorageFailed."""
         return self._db.backup_steps(copy, pages)
 

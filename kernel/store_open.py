@@ -26,6 +26,7 @@ from kernel.database import CHECKSUM_VFS, code_of, load_checksums
 from kernel.wal import WalFacts, read_wal
 from lineup_sdk.protocol.codes import Code
 
+RESTORE_MARK = "restore.mark"  # beside the database: a restore put it there, or is about to
 CHECKSUM_BYTES = 8  # reserved at the end of every page
 STATEMENT_CACHE = 256  # above the number of statements there are
 QUICK_CHECK_MAX_PAGES = 2048  # 8 MiB: a bigger file is checked page by page as it is read
@@ -50,7 +51,7 @@ _HINTS = {
     Code.STORE_NEWER: "the database was written by a newer version; install that version, or choose another LINEUP_HOME",
     Code.UNKNOWN: "the storage failed; look at the disk and start again",
 }
-_MISSING_HINT = "kernel.db is gone but its audit head is there; restore a backup, or take audit.head away to begin anew"
+_MISSING_HINT = "kernel.db is gone but audit.head or restore.mark is there; restore a backup, or take both away to begin anew"
 
 
 def refusal(code: Code) -> StoreRefused:
@@ -172,7 +173,7 @@ def _require_sound(connection: apsw.Connection) -> None:
 def _look(path: Path) -> FileFacts:
     header = _read_own(path, _HEADER_BYTES)
     wal = _read_own_wal(path.with_name(path.name + "-wal"))
-    has_head = path.with_name(HEAD_NAME).exists()
+    has_head = path.with_name(HEAD_NAME).exists() or path.with_name(RESTORE_MARK).exists()
     if not header:
         if has_head or wal.last_frame or wal.is_header_rotten:
             raise StoreRefused(Code.STORE_CORRUPT, _MISSING_HINT)

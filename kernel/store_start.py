@@ -22,7 +22,7 @@ from kernel.core.records import Door, Policy, Source, Switch
 from kernel.database import Database
 from kernel.store_interactions import ALLOWED_POLICIES, OPEN_INTERACTIONS, read_interaction
 from kernel.store_memory import Memory
-from kernel.store_open import refusal
+from kernel.store_open import RESTORE_MARK, refusal
 from kernel.store_rows import (
     CURRENT_INSTANCES,
     OPEN_CALLS,
@@ -34,7 +34,6 @@ from kernel.store_rows import (
 )
 from lineup_sdk.protocol.codes import Code
 
-_MARK = "restore.mark"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +47,7 @@ class KeptHead:
 
 def keep_head(folder: Path) -> KeptHead:
     """Read the head file of a home."""
-    is_restored = (folder / _MARK).exists()
+    is_restored = (folder / RESTORE_MARK).exists()
     try:
         return KeptHead(read_head(folder), is_damaged=False, is_restored=is_restored)
     except HeadDamaged:
@@ -57,14 +56,14 @@ def keep_head(folder: Path) -> KeptHead:
 
 def mark_restore(folder: Path) -> None:
     """Note that the database of this home counts as restored, until its first turn after that is durable."""
-    descriptor = os.open(folder / _MARK, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    descriptor = os.open(folder / RESTORE_MARK, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     os.fsync(descriptor)
     os.close(descriptor)
 
 
 def forget_restore(folder: Path) -> None:
     """The start after a restore is done."""
-    (folder / _MARK).unlink(missing_ok=True)
+    (folder / RESTORE_MARK).unlink(missing_ok=True)
 
 
 class Start:

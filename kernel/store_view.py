@@ -308,9 +308,9 @@ class StoreView(InteractionReads):
         return len(self._memory.open.of_instance(instance_id))
 
     def outbox_rows_of_call(self, call_number: int, *, limit: int = 50) -> Sequence[OutboxRow]:
-        """Rows of a call, oldest first."""
-        rows = self._db.run("SELECT * FROM outbox_row WHERE call_number = ? ORDER BY number LIMIT ?", (call_number, limit))
-        return [read_outbox_row(row) for row in rows]
+        """The newest rows of a call, oldest first: its final row is always among them."""
+        rows = self._db.run("SELECT * FROM outbox_row WHERE call_number = ? ORDER BY number DESC LIMIT ?", (call_number, limit))
+        return [read_outbox_row(row) for row in rows][::-1]
 
     def instances(self, *, before: int | None = None, limit: int = 100) -> Sequence[Instance]:
         """Instances with a number below `before`, ended ones too, newest first."""

@@ -20,6 +20,7 @@ from kernel.core.records import (
     OutboxRow,
     TimelineMessage,
     ToolCall,
+    decode_body,
 )
 from kernel.protocol.agent import InertMessage
 from kernel.protocol.host import OutboxAcknowledge

@@ -32,7 +32,7 @@ class Home:
 
     def add_builtin(self, scope: str, **changes: Any) -> None:
         self.write(self.manifests / f"{scope}.json", scope, **changes)
-        self.write_files(self.workers / scope.replace("-", "_"))
+        self.write_files(self.workers / ("interact" if scope == "chat" else scope.replace("-", "_")))
 
     def add_app_folder(self, name: str, scope: str, **changes: Any) -> Path:
         folder = self.root / name
@@ -78,7 +78,7 @@ def test_registry_holds_every_manifest_and_the_verified_bytes(home: Home) -> Non
     (home.workers / "task_dashboard" / "unlisted.py").write_text("never read")
     (home.manifests / "README.md").write_text("not a Manifest")
     registry = home.load()
-    assert registry.manifests.keys() == {"runtime", "chat", "task-dashboard", "fixture"}
+    assert registry.manifests.keys() == {"runtime", "interaction", "chat", "task-dashboard", "fixture"}
     assert registry.manifests["runtime"] is RUNTIME
     assert registry.sources.keys() == {"chat", "task-dashboard", "fixture"}
     for files in registry.sources.values():

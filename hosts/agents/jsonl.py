@@ -161,10 +161,10 @@ class Door:
                 except LinkLost:
                     return  # the row comes again on the next link
             case EnvelopeReceipt():
-                self._settle_receipt(event)
                 detail = {"code": event.code, "detail": event.detail}
                 known = {key: value for key, value in detail.items() if value is not None}
                 await self._note("receipt", message_id=event.message_id, accepted=event.accepted, **known)
+                self._settle_receipt(event)  # only now: what is settled may end the door, and the note must be out by then
             case _:
                 pass  # snapshots and deltas go to views
 

@@ -77,7 +77,7 @@ def as_failure(error: BaseException) -> Failure | None:
             return Failure(error.code, error.detail, exit_code=exit_code)
         case LinkLost():
             return Failure(UNREACHABLE, {"hint": "the kernel ended before it answered; whether it did what was asked is not known"})
-        case LinesClosed() | BrokenPipeError():
+        case LinesClosed() | BrokenPipeError() | SystemExit():  # typer turns a broken pipe into the last
             return Failure(UNEXPECTED, {}, message="nobody reads the output any more")
         case HomeRefused():
             return Failure(Code.STORE_FOREIGN, {"pointer": "LINEUP_HOME"}, exit_code=Exit.DENIED, message=error.reason)

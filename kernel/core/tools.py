@@ -18,6 +18,7 @@ from kernel.core.records import Cancel, OutboxKind, ToolCall, decode_body, encod
 from kernel.protocol.agent import TOOL_PROGRESS
 from lineup_sdk.protocol import limits as wire
 from lineup_sdk.protocol.codes import Code
+from lineup_sdk.protocol.framing import ProtocolViolation, check_value
 from lineup_sdk.protocol.messages import (
     JsonObject,
     ToolAccept,
@@ -123,8 +124,18 @@ def _checked_progress(call: ToolCall, command: ToolProgress) -> JsonObject:
     if command.message is not None:
         said["message"] = command.message
     if command.data is not None:
-        said["data"] = command.data
+        said["data"] = _checked_data(command.data)
     return said
+
+
+def _checked_data(data: JsonObject) -> JsonObject:
+    """Data no schema judges still has to reach every receiver, JSON doors among them. Raises: Rejected(tool_output_invalid)."""
+    try:
+        check_value(data, max_depth=wire.MAX_PROGRESS_DEPTH, allow_bytes=False)
+    except ProtocolViolation as violation:
+        expected = f"JSON values at most {wire.MAX_PROGRESS_DEPTH} deep ({violation.reason})"
+        raise Rejected(Code.TOOL_OUTPUT_INVALID, Detail(pointer="/data", expected=expected, got_type="object")) from None
+    return data
 
 
 def complete(view: View, origin: Origin, stamp: Stamp, command: ToolComplete) -> Decision:

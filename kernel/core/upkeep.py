@@ -7,7 +7,7 @@ Rules:
 
 from __future__ import annotations
 
-from kernel.core import calls, machines
+from kernel.core import calls, interaction_ends, machines
 from kernel.core.decision import Decision, Detail, Draft, Origin, Rejected, Stamp, View
 from kernel.core.events import BackupEnded, StateRestored
 from kernel.core.machines import CallEvent
@@ -42,7 +42,8 @@ def state_restored(view: View, origin: Origin, stamp: Stamp, command: StateResto
     """End what the backup holds open: before anything is brought back."""
     draft = Draft(view, origin, stamp)
     held = [call for instance in view.current_instances() for call in view.open_calls(instance.instance_id)]
-    for found in (*view.unrouted_calls(), *held):
+    questions = view.open_calls_of_app(interaction_ends.SCOPE)
+    for found in (*view.unrouted_calls(), *held, *questions):
         call = draft.call(found.number) or found
         if call.status in machines.CALL_OPEN and call.app_scope != RUNTIME_SCOPE:
             calls.finish(draft, call, CallEvent.FAIL, code=Code.INTERRUPTED, by_worker=True)

@@ -19,7 +19,7 @@ from pydantic import AfterValidator, BaseModel, StringConstraints
 from kernel.protocol import agent as a
 from kernel.protocol.strict import STRICT, Ident, Invalid, LongText, Refusal, ShortText, validate
 from lineup_sdk.protocol.codes import Code
-from lineup_sdk.protocol.framing import ProtocolViolation, check_value
+from lineup_sdk.protocol.framing import ProtocolViolation, check_value, in_order
 from lineup_sdk.protocol.limits import MAX_BODY_BYTES, MAX_BODY_DEPTH
 from lineup_sdk.protocol.messages import JsonObject
 
@@ -102,7 +102,7 @@ def parse_envelope(untrusted_envelope: JsonObject) -> a.AgentCommand:
         app_scope=outer.app_scope,
         instance_id=outer.instance_id,
         created_at=outer.created_at,
-        digest=hashlib.sha256(cbor2.dumps(untrusted_envelope, canonical=True)).digest(),
+        digest=hashlib.sha256(cbor2.dumps(in_order(untrusted_envelope))).digest(),
     )
     build = _BUILDERS.get(outer.type)
     if build is None:

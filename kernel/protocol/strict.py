@@ -188,9 +188,10 @@ def _checked_id(kind: type[Message], untrusted_frame: JsonObject) -> int | None:
 
 
 def _build(kind: type[Message], model: type[BaseModel], untrusted_frame: JsonObject) -> Message:
-    untrusted_fields = {key: value for key, value in untrusted_frame.items() if key not in ("type", "id")}
-    checked = validate(model, untrusted_fields)
-    return kind(**{name: getattr(checked, name) for name in model.model_fields})
+    untrusted_fields = untrusted_frame.copy()
+    untrusted_fields.pop("type")
+    untrusted_fields.pop("id", None)
+    return kind(**validate(model, untrusted_fields).__dict__)  # a model holds its fields, defaults among them, and nothing else
 
 
 _Model = TypeVar("_Model", bound=BaseModel)

@@ -23,6 +23,7 @@ STAMP = Stamp(now=START, boot_id="b", boottime_ms=1, token="0" * 32, first_numbe
 READ_BY_THE_PORTS = {"apps.list", "calls.list", "calls.show", "envelope.submit", "hello", "instances.list", "inventory.show"}
 READ_BY_THE_PORTS |= {"artifact.get", "consents.list", "permissions.list"}
 READ_BY_THE_PORTS |= {"sessions.list", "sessions.show"}
+READ_BY_THE_PORTS |= {"audit.tail", "explain", "inbox.parked"}
 READ_BY_THE_PORTS |= {"kernel.status", "logs.read", "messages.list", "draft.save", "interactions.list"}
 OF_THE_SYSTEM_APP = {"conversation.send_text", "lifecycle.request_mode", "timeline.place", "timeline.subscribe"}
 KEPT_BY_THE_PORT = {"artifact.put", "chunk", "hello", "log.write", "pong"}  # of a worker: never a turn

@@ -2,17 +2,10 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
-import pty
-import re
-import select
 import signal
-import struct
 import subprocess
-import sys
 import termios
-import time
 from collections.abc import AsyncIterator, Iterator
 
 import pytest
@@ -23,9 +16,7 @@ from hosts.homes import Home
 from hosts.launch import Launcher
 from hosts.link import hello
 from kernel.protocol.host import CallInvoke, CallsShow, KernelStop
-
-SECONDS = 60
-_SEQUENCE = re.compile(r"\x1b(\[[0-9;?]*[A-Za-z]|[()][A-Z0-9])")
+from tests.hosts.screen import LINEUP, SECONDS, Screen, environ
 
 
 @pytest.fixture
@@ -104,70 +95,21 @@ async def test_the_same_call_id_after_a_restart_is_answered_and_not_run_again(la
             await launcher.wait_gone()
 
 
-class Screen:
-    """The console in a pseudo-terminal; what it wrote, without the escape sequences."""
-
-    def __init__(self, home: Home, width: int, height: int) -> None:
-        self.master, self.terminal = pty.openpty()
-        self.resize(width, height)
-        self.before = termios.tcgetattr(self.terminal)
-        environ = os.environ | {"LINEUP_HOME": str(home.folder), "TERM": "xterm-256color"}
-        command = [sys.executable, "-P", "-m", "hosts.cli", "run"]
-        ends = {"stdin": self.terminal, "stdout": self.terminal, "stderr": self.terminal}
-        self.process = subprocess.Popen(command, env=environ, process_group=0, **ends)
-        self.raw = b""
-
-    def resize(self, width: int, height: int) -> None:
-        fcntl.ioctl(self.master, termios.TIOCSWINSZ, struct.pack("4H", height, width, 0, 0))
-
-    def type(self, text: str) -> None:
-        os.write(self.master, text.encode())
-
-    def wait_text(self, wanted: str) -> None:
-        deadline = time.monotonic() + SECONDS
-        while wanted not in self.text():
-            assert time.monotonic() < deadline, self.text()[-3000:]
-            if select.select([self.master], [], [], 1)[0]:
-                self.raw += os.read(self.master, 65536)
-
-    def forget(self) -> None:
-        self.raw = b""
-
-    def text(self) -> str:
-        return _SEQUENCE.sub("", self.raw.decode(errors="ignore"))
-
-    def wait_end(self) -> int:
-        deadline = time.monotonic() + SECONDS
-        while self.process.poll() is None and time.monotonic() < deadline:
-            if select.select([self.master], [], [], 0.1)[0]:
-                self.raw += os.read(self.master, 65536)
-        return self.process.wait(0)
-
-    def close(self) -> None:
-        if self.process.poll() is None:
-            self.process.kill()
-            self.process.wait()
-        os.close(self.master)
-        os.close(self.terminal)
-
-
 @pytest.fixture
 def screen(home: Home) -> Iterator[Screen]:
     opened = Screen(home, 80, 24)
     yield opened
     opened.close()
-    command = [sys.executable, "-P", "-m", "hosts.cli", "--home", str(home.folder), "stop"]
-    assert subprocess.run(command, capture_output=True, timeout=SECONDS, check=False).returncode in (0, 4)
+    done = subprocess.run([*LINEUP, "stop"], env=environ(home), capture_output=True, timeout=SECONDS, check=False)
+    assert done.returncode in (0, 4), done
 
 
 @pytest.mark.clause("2.9")
 def test_the_console_talks_draws_survives_a_resize_and_leaves_the_terminal_as_it_was(screen: Screen) -> None:
     screen.wait_text("kernel up")
-    screen.type("hello from the console\r")
+    screen.enter("hello from the console")
     screen.wait_text("You …")
-    screen.forget()
     screen.resize(140, 40)
-    os.kill(screen.process.pid, signal.SIGWINCH)
     screen.wait_text("│── Apps")
     screen.wait_text("hello from the console")
     screen.type("\x04")

@@ -105,7 +105,7 @@ class AgentRules(Model):
         if way == "cancel":
             self.kernel.say(self.agent(), a.ToolCancelAsked(envelope=self.envelope(a.TOOL_CANCEL), call_id=self.call_id(place)))
             return
-        asked = self.at(place, self.view.interactions(limit=3))
+        asked = self.question(place)
         if asked is not None and asked.call_number is not None:
             call_id = self.view.call(asked.call_number).call_id if way == "dismiss by call" else None
             name = None if call_id else asked.interaction_id

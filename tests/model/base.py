@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -15,9 +15,12 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine
 
 from kernel.core.decision import Origin, Speaker
-from kernel.core.records import Instance, Source, ToolCall
+from kernel.core.records import Instance, Interaction, Source, ToolCall
 from kernel.protocol.host import OutboxAcknowledge
 from kernel.turns import Outcome
+from lineup_sdk.protocol import interaction_messages as i
+from lineup_sdk.protocol import messages as m
+from lineup_sdk.protocol import system_messages as y
 from tests.invariants import check_after_a_turn, check_all, check_trace
 from tests.model.kernel import ModelKernel
 from tests.model.memory import unlike_the_rows
@@ -27,6 +30,7 @@ _Thing = TypeVar("_Thing")
 
 APPS = st.sampled_from(["board", "notes", "asker", "chat"])
 PLACES = st.integers(0, 5)
+MOST = 4  # places below it point at what is open
 ADMIN = Origin(speaker=Speaker.VIEW, source=Source.PERSON, channel=-1, request_id=1, view_id="view-0-admin")
 _MEMORY = Path("/dev/shm")  # where a sync costs nothing
 
@@ -45,6 +49,7 @@ class Model(RuleBasedStateMachine):
         self.folder = Path(tempfile.mkdtemp(prefix="lineup-model-", dir=_MEMORY if _MEMORY.is_dir() else None))
         self.kernel = ModelKernel(self.folder)
         self.made = 0
+        self.lives: list[Origin] = []  # channels of every life there was
         self._looked_at = 0  # how much of the trace
 
     # ------------------------------------------------------------------ pointing
@@ -65,8 +70,16 @@ class Model(RuleBasedStateMachine):
         return self.kernel.store.view
 
     def call(self, place: int) -> ToolCall | None:
-        """A call, from the newest."""
-        return self.at(place, self.view.calls(limit=6))
+        """A call: an open one for most places, any of the newest for the others."""
+        return self._newest(place, self.view.calls)
+
+    def question(self, place: int) -> Interaction | None:
+        """A question or notice, as `call` points."""
+        return self._newest(place, self.view.interactions)
+
+    def _newest(self, place: int, listed: Callable[..., Sequence[Any]]) -> Any:
+        found = listed(state="open", limit=4) if place < MOST else ()
+        return self.at(place, found or listed(limit=6))
 
     def call_id(self, place: int) -> str:
         """The id of a call, or one that no call has."""
@@ -82,11 +95,20 @@ class Model(RuleBasedStateMachine):
         """A view that is attached, or the admin channel, which is always there."""
         return self.at(place, [*self.kernel.views.values(), ADMIN]) or ADMIN
 
-    def tell(self, app: str, *messages: object) -> list[Outcome]:
-        """Messages of the App's worker, if it is up."""
+    def come_up(self, app: str, subscribes: bool = True) -> Origin | None:
+        """The App's process gets its instance, subscribes and says that it started; who speaks on its channel."""
         instance = self.instance(app)
-        worker = self.kernel.worker(instance.instance_id) if instance is not None else None
-        return self.kernel.say(worker, *messages) if worker is not None else []
+        origin = self.kernel.come_up(instance.instance_id) if instance is not None else None
+        if origin is not None and origin not in self.lives:
+            self.lives.append(origin)
+            asked = [m.ToolsSubscribe(), m.InboxSubscribe(), y.TimelineSubscribe() if app == "chat" else i.UiSubscribe()]
+            self.kernel.say(origin, *(asked if subscribes else []), m.LifecycleStarted())
+        return origin
+
+    def tell(self, app: str, *messages: object) -> list[Outcome]:
+        """Messages of the App's worker, which comes up for it if it can."""
+        origin = self.come_up(app)
+        return self.kernel.say(origin, *messages) if origin is not None else []
 
     def tell_of(self, call: ToolCall | None, *messages: object) -> list[Outcome]:
         """Messages of the worker that has a call."""

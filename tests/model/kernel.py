@@ -20,7 +20,6 @@ from itertools import count
 from pathlib import Path
 from typing import Any, get_args
 
-
 from kernel.agent_port import AgentPort
 from kernel.core import decision as d
 from kernel.core.decision import Decision, Origin, Speaker, Stamp

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from kernel.core import merge_patch
 from kernel.core.records import decode_body
 from kernel.store import Store
 from kernel.store_interactions import OPEN_INTERACTIONS, read_interaction
@@ -42,7 +43,8 @@ def _differences(store: Store) -> Iterator[str]:
     }:
         yield "permissions"
     for surface in view.surfaces.open_ones():
-        if view.surfaces.state(surface.number) != _folded(store, surface.number):
+        state = merge_patch.encode(view.surfaces.state(surface.number))
+        if decode_body(state) != _folded(store, surface.number) or len(state) != surface.state_bytes:
             yield f"the state of surface {surface.number}"
 
 

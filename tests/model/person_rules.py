@@ -12,7 +12,7 @@ from kernel.core.decision import Origin, Speaker
 from kernel.core.events import CallerLeft, ViewAttached, ViewLeft
 from kernel.core.grants import policy_of
 from kernel.core.machines import CapabilityStatus
-from kernel.core.records import AppSession, Interaction, Source
+from kernel.core.records import AppSession, Source
 from kernel.core.surface_records import Surface
 from kernel.protocol import host as h
 from kernel.protocol import host_capabilities as hc
@@ -31,6 +31,7 @@ _GOOD: dict[str, list[dict[str, Any]]] = {
     "notice": [{}],
 }
 _BAD: list[dict[str, Any]] = [{}, {"approved": 1}, {"action_ids": ["z"]}, {"action_ids": ["a", "a"]}, {"fields": {}}, {"declined": False}]
+SWITCHES = ("board", "notes", "asker", "board.once", "chat")
 _VIEWS = st.sampled_from(["view-1-console", "view-2-headless"])
 _DECISIONS = st.sampled_from(["once", "while_open", "always", "deny", "never", "once", "always"])
 _CAPABILITIES = st.sampled_from(["clipboard.write", "notification.show"])
@@ -62,7 +63,7 @@ class PersonRules(Model):
     @rule(place=PLACES, pick=st.integers(0, 2), trouble=st.sampled_from([None, None, None, "answer", "digest"]), views=st.integers(1, 2))
     def answer(self, place: int, pick: int, trouble: str | None, views: int) -> None:
         """One view answers, or two at the same moment."""
-        asked: Interaction | None = self.at(place, self.view.interactions(limit=6))
+        asked = self.question(place)
         if asked is None:
             return
         given = self.at(pick, _BAD if trouble == "answer" else _GOOD[asked.kind.value]) or {}
@@ -72,7 +73,7 @@ class PersonRules(Model):
 
     @rule(place=PLACES, where=st.sampled_from(["inline", "modal", "default"]))
     def move(self, place: int, where: str) -> None:
-        asked = self.at(place, self.view.interactions(limit=6))
+        asked = self.question(place)
         if asked is not None:
             self.kernel.say(ADMIN, hi.InteractionMove(interaction_id=asked.interaction_id, place=where))
 

@@ -8,9 +8,7 @@ from typing import Any
 from hypothesis import strategies as st
 from hypothesis.stateful import rule
 
-from kernel.core.decision import Origin
 from kernel.core.events import ArtifactReceived
-from kernel.core.records import Interaction
 from kernel.core.surface_records import Artifact
 from lineup_sdk.protocol import capability_messages as c
 from lineup_sdk.protocol import interaction_messages as i
@@ -26,20 +24,6 @@ _QUESTIONS = st.sampled_from(sorted(QUESTIONS))
 
 class WorkerRules(Model):
     """See the head of the file."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.lives: list[Origin] = []  # channels of every life there was
-
-    def come_up(self, app: str, subscribes: bool = True) -> None:
-        """The App's process gets its instance, subscribes and says that it started."""
-        instance = self.instance(app)
-        origin = self.kernel.come_up(instance.instance_id) if instance is not None else None
-        if origin is None:
-            return
-        self.lives.append(origin)
-        asked = [m.ToolsSubscribe(), m.InboxSubscribe(), y.TimelineSubscribe() if app == "chat" else i.UiSubscribe()]
-        self.kernel.say(origin, *(asked if subscribes else []), m.LifecycleStarted())
 
     @rule(app=APPS, subscribes=st.sampled_from([True, True, True, False]))
     def one_comes_up(self, app: str, subscribes: bool) -> None:
@@ -86,6 +70,12 @@ class WorkerRules(Model):
         }
         self.tell_of(self.call(place), said[what])
 
+    @rule(ending=st.sampled_from(["complete", "complete", "fail", "cancel"]), count=st.integers(1, 3))
+    def finish_open_calls(self, ending: str, count: int) -> None:
+        for call in self.view.calls(state="open", limit=count):
+            self.come_up(call.app_scope)
+            self.tell_of(call, m.ToolAccept(call_id=call.call_id), self.endings(call.call_id)[ending])
+
     @rule(place=PLACES, order=st.permutations(["complete", "fail", "cancel"]))
     def end_it_in_every_way_at_once(self, place: int, order: list[str]) -> None:
         name = self.call_id(place)
@@ -96,7 +86,7 @@ class WorkerRules(Model):
     def reach_for_anything(self, app: str, place: int, number: int) -> None:
         """Calls, messages, questions and artifacts of whoever it is."""
         name = self.call_id(place)
-        asked: Interaction | None = self.at(place, self.view.interactions(limit=6))
+        asked = self.question(place)
         artifact: Artifact | None = self.at(place, rows_of(self.kernel.store, Artifact))
         self.tell(
             app,
@@ -167,15 +157,29 @@ class WorkerRules(Model):
 
     @rule(place=PLACES)
     def take_a_question_back(self, place: int) -> None:
-        asked: Interaction | None = self.at(place, self.view.interactions(limit=6))
+        asked = self.question(place)
         self.tell("asker", i.UiCancel(interaction_id=asked.interaction_id if asked is not None else "nothing"))
 
-    @rule(app=st.sampled_from(["notes", "notes", "notes", "board"]), is_text=st.booleans(), place=PLACES, has_parent=st.booleans())
-    def request_a_capability(self, app: str, is_text: bool, place: int, has_parent: bool) -> None:
+    @rule(
+        app=st.sampled_from(["notes", "notes", "notes", "board"]),
+        is_text=st.booleans(),
+        place=PLACES,
+        has_parent=st.booleans(),
+        decision=st.sampled_from(["once", "while_open", "always", "deny", "never", None]),
+        is_done=st.sampled_from([True, False, None]),
+    )
+    def use_a_capability(self, app: str, is_text: bool, place: int, has_parent: bool, decision: str | None, is_done: bool | None) -> None:
+        """The whole way of a request, or the first half of it."""
         name = "clipboard.write" if is_text else "notification.show"
         arguments = {"text": "t"} if is_text else {"title": "t"}
         parent = self.call_id(place) if has_parent else None
+        if is_text:
+            self.move_an_app(app, "raise")  # type: ignore[attr-defined]
         self.tell(app, c.CapabilityRequest(capability=name, reason="why", arguments=arguments, parent_call_id=parent))
+        if decision is not None:
+            self.consent(0, decision, 0, is_shown=True)  # type: ignore[attr-defined]
+        if is_done is not None:
+            self.host_is_done(0, 0, is_done)  # type: ignore[attr-defined]
 
     @rule(number=st.integers(1, 60), folded=st.booleans())
     def speak_in_the_conversation(self, number: int, folded: bool) -> None:

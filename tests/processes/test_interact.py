@@ -14,7 +14,7 @@ from kernel.protocol.host_interactions import InteractionAnswer
 from kernel.protocol.host_sessions import AppOpen, ModeRequest, SessionsContinue, SessionsList, SessionsShow
 from lineup_sdk.protocol.messages import JsonObject
 from tests.processes.conftest import Starter
-from tests.processes.kernel_under_test import WAIT_SECONDS, KernelUnderTest
+from tests.processes.kernel_under_test import WAIT_SECONDS
 from tests.processes.peers import Agent, Person
 from tests.processes.test_crash_loop import pid_of
 
@@ -124,9 +124,10 @@ async def _arrived(agent: Agent, message_id: str) -> None:
 
 
 @pytest.mark.clause("8.4")
-async def test_a_closed_session_is_read_and_gone_on_with(warm: KernelUnderTest, nursery: trio.Nursery) -> None:
-    person = await warm.join(nursery)
-    agent = await warm.agent(nursery)
+async def test_a_closed_session_is_read_and_gone_on_with(start: Starter, nursery: trio.Nursery) -> None:
+    kernel = start()
+    person = await kernel.first_view(nursery)
+    agent = await kernel.agent(nursery)
     instance_id = (await person.ask(AppOpen(app_scope="fixture")))["instance_id"]
     await person.ask(MessageSend(text="in the App"))
     await agent.result(await agent.invoke("fixture.remember", {"value": "kept"}))

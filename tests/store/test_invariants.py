@@ -82,7 +82,8 @@ INSERT INTO inbox_row SELECT 99, message_id, app_scope, conversation_id, instanc
   delivered_life, crash_count, body_bytes FROM inbox_row
 """
 _COPY_OUTBOX_ROW = """
-INSERT INTO outbox_row SELECT 99, 'other', destination, conversation_id, kind, envelope_cbor, created_at, call_number, state, refused_code FROM outbox_row
+INSERT INTO outbox_row SELECT 99, 'other', destination, conversation_id, kind, envelope_cbor, created_at, call_number, state,
+  refused_code FROM outbox_row
 """
 
 

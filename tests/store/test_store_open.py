@@ -17,6 +17,7 @@ from kernel.audit import HEAD_NAME
 from kernel.database import StorageFailed
 from kernel.migrations import APPLICATION_ID
 from kernel.store_open import QUICK_CHECK_MAX_PAGES, StoreRefused, open_connection
+from kernel.store_start import forget_restore
 from lineup_sdk.protocol.codes import Code
 from tests.store.world import World, flip_bit, message, open_raw
 
@@ -257,6 +258,7 @@ def test_a_database_older_than_its_kept_head_begins_a_new_epoch(world: World) ->
     assert world.store.view.conversation_id == "conversation_e1_00"
     assert world.store.view.audit_tail(limit=1)[0]["event"] == "store.restored"
     assert world.store.view.inventory.epoch == "e2"
+    forget_restore(world.folder)
     assert not world.reopen().is_restored
 
 

@@ -54,6 +54,7 @@ class Code(StrEnum):
     LIMIT_EXCEEDED = "limit_exceeded"  # A bound of SPEC 16 was reached.
     PROTOCOL_VIOLATION = "protocol_violation"  # The peer broke the wire; its channel is closed.
     MANIFEST_INVALID = "manifest_invalid"  # A Manifest or schema is outside the fixed form.
+    UNAVAILABLE = "unavailable"  # What was asked for is not there now: the kernel was stopped.
     UNKNOWN = "unknown"  # The kernel cannot say how it ended.
 
     # --- store

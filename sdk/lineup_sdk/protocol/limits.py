@@ -10,6 +10,7 @@ MAX_WORKER_FRAME_BYTES = 64 * 1024  # worker to kernel
 MAX_FRAME_BYTES = 1024 * 1024  # every other direction
 MAX_BODY_BYTES = 48 * 1024  # a JSON body that has to reach a worker, as CBOR
 MAX_BODY_DEPTH = 12
+MAX_PROGRESS_DEPTH = 9  # of the data of a report: hosts see it seven levels deep, and a frame has sixteen
 MAX_STATE_BYTES = 32 * 1024
 CHUNK_BYTES = 256 * 1024  # of one part of a thing that is too big for a frame
 UPLOAD_CHUNK_BYTES = 48 * 1024  # the same from a worker

@@ -299,7 +299,7 @@ def _subscribe_timeline(desk: Desk, _: TimelineSubscribe) -> None:
     desk.is_subscribed_to_timeline = True
 
 
-def _request_mode(desk: Desk, message: LifecycleRequestMode) -> None:
+def _request_mode(_: Desk, message: LifecycleRequestMode) -> None:
     if message.mode != "im":
         raise Refused(Code.MODE_UNAVAILABLE, {"pointer": "/mode", "expected": "im"})
 
