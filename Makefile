@@ -13,14 +13,17 @@ PIP_INSTALL := python -m pip install --disable-pip-version-check --quiet
 PIP_COMPILE := pip-compile --quiet --generate-hashes --allow-unsafe --strip-extras --no-header \
 	--no-emit-index-url --no-emit-find-links --no-emit-trusted-host $(UPGRADE)
 
+RUNS ?= 4000
+
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help machine run test check bench lock
+.PHONY: help machine run test check torture bench lock
 
 help:
 	@echo "make run     set up, start the kernel and open the console (needs a terminal)"
 	@echo "make test    set up and run every test; ARGS='-k name' picks some"
 	@echo "make check   style, types, import floors, generated files, both wheels"
+	@echo "make torture RUNS=4000: that many runs of the model, anew every time, 60 steps each"
 	@echo "make bench   measure against the peer; writes docs/bench/"
 	@echo "make lock    write requirements*.lock again; UPGRADE=--upgrade takes newer versions"
 
@@ -34,11 +37,15 @@ check: .venv/.installed
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/lint-imports --no-logo
+	$(BIN)/lint-imports --no-logo --no-cache
 	$(BIN)/python docs/make_machines.py --check
 	$(BIN)/python -m workers.digests --check
+	$(BIN)/python tests/clauses.py
 	git diff --check $$(git hash-object -t tree /dev/null)
 	$(BIN)/python -m pytest --quiet tests/test_packaging.py
+
+torture: .venv/.installed
+	LINEUP_MODEL_RUNS=$(RUNS) $(BIN)/python -m pytest tests/model $(ARGS)
 
 bench: .venv/.installed .venv-bench/.locked
 	$(BIN)/python -m bench

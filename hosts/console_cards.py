@@ -96,6 +96,8 @@ def _card(state: ConsoleState, message: JsonObject, head: Text, width: int) -> l
         return [cut(head.append(" asked (ended)", style="dim"), width), *quoted(str(message["text"]), width)]
     if known["kind"] == "notice":
         return [cut(head.append(" has a notice", style="dim"), width), *_asked(known, width)]
+    if known["place"] == "modal" and known["status"] in WAITING_STATUSES and state.mirror.front() is not None:
+        return [question_line(state, known, width)]  # it is drawn whole above the App
     return question_lines(state, known, width)
 
 

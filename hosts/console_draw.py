@@ -62,15 +62,15 @@ def _header(state: ConsoleState, width: int) -> Text:
     mirror = state.mirror
     front = mirror.front()
     where = one_line(str(front["title"]), 30) if front else "conversation"
-    parts = [" LineUp", _kernel_word(state), _agent_word(mirror.agent), f"front: {where}", *_waiting_words(state)]
+    parts = [" LineUp", _kernel_word(state), *_waiting_words(state), f"front: {where}", _agent_word(mirror.agent)]
     line = Text(" · ".join(parts), style="reverse")
     line.append(" " * max(width - cell_len(line.plain), 0))
     return line
 
 
 def _waiting_words(state: ConsoleState) -> list[str]:
-    unread = state.mirror.chat_state().get("unread", 0)
-    counts = {"unread": unread, "to answer": len(state.mirror.waiting_questions()), "parked": len(state.parked)}
+    waiting = len(state.mirror.waiting_questions()) + len(state.mirror.consents)
+    counts = {"to answer": waiting, "unread": state.mirror.chat_state().get("unread", 0), "parked": len(state.parked)}
     return [f"{count} {what}" for what, count in counts.items() if count]
 
 

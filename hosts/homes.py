@@ -50,8 +50,8 @@ class Home:
             return self.pairing_file.read_text(encoding="ascii").strip()
         except (FileNotFoundError, NotADirectoryError, UnicodeDecodeError):
             return None
-        except OSError as error:
-            raise HomeRefused(f"the home folder cannot be read: {os.strerror(error.errno or 0)}") from error
+        except PermissionError as error:
+            raise HomeRefused("the home folder belongs to another user") from error
 
     def create(self) -> None:
         """Make the folder if it is missing. Raises: HomeRefused when it is not a folder of this user."""

@@ -24,7 +24,7 @@ from typing import Any
 
 import trio
 
-from hosts.homes import Home
+from hosts.homes import Home, HomeRefused
 from hosts.link import HostLink, KernelUnreachable, Refused, connect, greet, hello
 from kernel.protocol.host import HostHello
 from lineup_sdk.protocol.codes import Code
@@ -54,7 +54,8 @@ class Launcher:
     async def attach(self, nursery: trio.Nursery, greeting: HostHello) -> HostLink:
         """Return a link to the running kernel, started now if none runs.
 
-        Raises: KernelUnreachable (with the kernel's own code when it refused to start), Refused (pairing, door_busy, version).
+        Raises: KernelUnreachable (with the kernel's own code when it refused to start), Refused (pairing, door_busy, version),
+        HomeRefused.
         """
         while True:
             try:
@@ -142,13 +143,19 @@ class Launcher:
         arguments = [*self._program, "serve", "--home", str(self.home.folder), "--view-fd", str(_VIEW_FD)]
         for folder in self._app_folders:
             arguments += ["--app-folder", str(folder)]
-        log = os.open(self.home.log_file, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        log = self._open_log()
         high = fcntl.fcntl(view.fileno(), fcntl.F_DUPFD_CLOEXEC, 64)  # above the target, so that the copies below cannot collide
         try:
             return os.posix_spawn(sys.executable, arguments, os.environ, file_actions=_descriptors(log, high), setsid=True)
         finally:
             os.close(high)
             os.close(log)
+
+    def _open_log(self) -> int:
+        try:
+            return os.open(self.home.log_file, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise HomeRefused(f"kernel.log in the home folder cannot be opened: {os.strerror(error.errno or 0)}") from error
 
     @property
     def started_pids(self) -> frozenset[int]:

@@ -1,6 +1,6 @@
 """`python -m kernel serve | doctor | audit`: the kernel's command line, for hosts. JSON on stdout, one JSON line on failure.
 
-    python -m kernel serve --home HOME [--view-fd N] [--app-folder PATH ...] [--idle-seconds S]
+    python -m kernel serve --home HOME [--view-fd N] [--app-folder PATH ...] [--idle-seconds S] [--retention-days D]
     python -m kernel doctor
     python -m kernel audit verify|export --home HOME
     python -m kernel restore --home HOME --from FOLDER
@@ -55,6 +55,7 @@ def _parser() -> argparse.ArgumentParser:
     serving.add_argument("--view-fd", type=int)
     serving.add_argument("--app-folder", type=Path, action="append", default=[])
     serving.add_argument("--idle-seconds", type=float, default=60.0)
+    serving.add_argument("--retention-days", type=_days, default=90)
     commands.add_parser("doctor")
     restoring = commands.add_parser("restore")
     restoring.add_argument("--home", type=Path, required=True)
@@ -63,6 +64,13 @@ def _parser() -> argparse.ArgumentParser:
     auditing.add_argument("what", choices=("verify", "export"))
     auditing.add_argument("--home", type=Path, required=True)
     return parser
+
+
+def _days(text: str) -> int:
+    days = int(text)
+    if not 1 <= days <= 36_500:
+        raise ValueError
+    return days
 
 
 def _serve(arguments: argparse.Namespace) -> int:
@@ -74,7 +82,12 @@ def _serve(arguments: argparse.Namespace) -> int:
     gc.freeze()  # what was imported lives as long as the kernel; a turn makes some thousand short-lived objects
     gc.set_threshold(20_000, 20, 50)
     folders = tuple(folder.absolute() for folder in arguments.app_folder)
-    settings = Settings(home=arguments.home.absolute(), app_folders=folders, idle_seconds=arguments.idle_seconds)
+    settings = Settings(
+        home=arguments.home.absolute(),
+        app_folders=folders,
+        idle_seconds=arguments.idle_seconds,
+        retention_days=arguments.retention_days,
+    )
     os.chdir("/")  # it outlives its launcher and holds no folder of the launcher's
     try:
         trio.run(serve, settings, inherited)

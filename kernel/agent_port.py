@@ -58,6 +58,16 @@ class AgentPort:
         self._next_channel = _FIRST_CHANNEL
         self._must_pump = False
         self._is_dirty = False
+        self._may_read = trio.Event()
+        self._may_read.set()
+
+    def stop_reading(self) -> None:
+        """The disk is full: what the Agent says waits with the Agent."""
+        self._may_read = trio.Event()
+
+    def read_on(self) -> None:
+        """There is room again."""
+        self._may_read.set()
 
     # ------------------------------------------------------------------ a session's life
 
@@ -118,6 +128,7 @@ class AgentPort:
     async def _read(self, door: _Door, until: trio.CancelScope) -> None:
         try:
             while True:
+                await self._may_read.wait()
                 turns = [self._turn_of(door, frame) for frame in await door.channel.receive()]
                 if self._door is not door:
                     break

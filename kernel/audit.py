@@ -89,6 +89,7 @@ class HeadFile:
     """The file beside the database that holds the head. Open as long as the store is."""
 
     def __init__(self, folder: Path) -> None:
+        self.folder = folder
         self._fd = os.open(folder / HEAD_NAME, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
 
     def write(self, head: Head) -> None:

@@ -69,14 +69,19 @@ class Database:
     """The connection, its transaction and its counters."""
 
     def __init__(self, connection: apsw.Connection) -> None:
-        self._connection = connection
-        self._cursor = connection.cursor()
-        self.is_closed = False
-        self.wal_pages = 0  # in the log after the last commit
-        connection.set_wal_hook(self._follow_wal)
+        self.attach(connection)
         # counts for benches; they never go back
         self.commits = 0
         self.statements = 0
+
+    def attach(self, connection: apsw.Connection) -> None:
+        """Go on with this connection, after the last one was closed."""
+        self._connection = connection
+        self._cursor = connection.cursor()
+        self.name = connection.filename
+        self.is_closed = False
+        self.wal_pages = 0  # in the log after the last commit
+        connection.set_wal_hook(self._follow_wal)
 
     def run(self, sql: str, values: tuple[Any, ...] = ()) -> list[Row]:
         """Run one literal statement and return all its rows. Raises: StorageFailed, KernelBug."""

@@ -29,7 +29,7 @@ from lineup_sdk.channel import Channel, ChannelClosed, ChannelOverflow
 from lineup_sdk.protocol.codes import Code
 from lineup_sdk.protocol.framing import ProtocolViolation, decode_item
 from lineup_sdk.protocol.limits import MAX_FRAME_BYTES, WIRE_VERSION
-from lineup_sdk.protocol.messages import to_frame
+from lineup_sdk.protocol.messages import JsonObject, to_frame
 
 HELLO_SECONDS = 5.0
 FAREWELL_SECONDS = 1.0
@@ -156,9 +156,8 @@ async def _read_hello(channel: Channel) -> HostHello | None:
     return None
 
 
-async def say_goodbye(channel: Channel, code: Code, hint: str | None = None) -> None:
+async def say_goodbye(channel: Channel, code: Code, detail: JsonObject | None = None) -> None:
     """Tell a peer why its channel ends; a peer that does not read misses it."""
-    detail = {"hint": hint} if hint else None
     with trio.move_on_after(1):
         try:
             channel.send(to_frame(Goodbye(code=code.value, detail=detail)))

@@ -149,7 +149,7 @@ CREATE UNIQUE INDEX outbox_row_final ON outbox_row (call_number) WHERE kind = 'f
 CREATE INDEX outbox_row_pending ON outbox_row (destination, number) WHERE state = 'pending';
 CREATE INDEX outbox_row_replaceable ON outbox_row (kind, call_number, destination)
   WHERE state = 'pending' AND kind IN ('progress', 'inventory');
-CREATE INDEX outbox_row_of_call ON outbox_row (call_number, number) WHERE call_number IS NOT NULL;
+CREATE INDEX outbox_row_of_call ON outbox_row (call_number, number) WHERE call_number IS NOT NULL AND kind <> 'final';
 
 CREATE TABLE timeline_message (
   number INTEGER PRIMARY KEY,

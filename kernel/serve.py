@@ -12,7 +12,7 @@ import socket
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import trio
@@ -22,7 +22,7 @@ from kernel.agent_port import AgentPort
 from kernel.artifact_store import ArtifactStore
 from kernel.clock import Clock, new_epoch
 from kernel.core.decision import FeedTimeline, KernelBug, KillWorker, PumpOutbox, SendToWorker, Speaker, StartWorker, StopKernel, StopWorker
-from kernel.core.events import ArtifactsLost, BackupEnded, Booted, MemoryRanShort, StateRestored
+from kernel.core.events import ArtifactsLost, BackupEnded, Booted, MemoryRanShort, StateRestored, SweepBodies
 from kernel.core.manifest import ManifestInvalid
 from kernel.core.records import Record
 from kernel.core.surface_effects import SendArtifact, SendToView, TellSurfaceChanged
@@ -47,6 +47,8 @@ from lineup_sdk.protocol.codes import Code
 from lineup_sdk.protocol.limits import MAX_FRAME_BYTES
 from lineup_sdk.protocol.messages import JsonObject
 
+SWEEP_SECONDS = 3600.0
+SWEEP_PAUSE_SECONDS = 0.1  # between two turns of a sweep, so that it never fills a commit that somebody waits for
 _ROOT = Path(__file__).resolve().parent.parent
 
 
@@ -57,6 +59,7 @@ class Settings:
     home: Path
     app_folders: Sequence[Path] = ()
     idle_seconds: float = 60.0
+    retention_days: int = 90  # how long bodies are kept that nobody waits for (SPEC 16)
 
 
 class Refused(Exception):
@@ -111,6 +114,8 @@ class Kernel:
             reply=self._reply,
             committed=self._committed,
             flush=self._flush,
+            starving=self._starving,
+            fed=self._fed,
         )
 
     def _post(self, *turns: Turn) -> None:
@@ -140,6 +145,14 @@ class Kernel:
         self.agent_port.flush()
         self.host_port.flush()
 
+    def _starving(self) -> None:
+        log.trouble("store.full", code=Code.STORE_FULL)
+        self.agent_port.stop_reading()
+
+    def _fed(self) -> None:
+        log.event("store.recovered")
+        self.agent_port.read_on()
+
     def _stop(self, effect: StopKernel) -> None:
         del effect
         self._nursery.start_soon(self._end)
@@ -165,7 +178,8 @@ class Kernel:
 
     def _machine(self) -> JsonObject:
         layers = [{"name": layer.name, "ok": layer.ok, "detail": layer.detail} for layer in self.supervisor.layers]
-        return {"layers": layers, "workers": self.supervisor.facts()}
+        machine: JsonObject = {"layers": layers, "workers": self.supervisor.facts()}
+        return machine | ({"store": Code.STORE_FULL.value} if self.turns.is_starved else {})
 
     async def run(self, inherited: socket.socket | None) -> None:
         """Serve until stopped or abandoned. Raises: SandboxIncomplete, StorageFailed, KernelBug."""
@@ -181,12 +195,22 @@ class Kernel:
         if lost:
             self._post(Turn(command=ArtifactsLost(numbers=lost), origin=KERNEL))
         await self._nursery.start(self.listener.run)
+        self._nursery.start_soon(self._sweep)
         log.event("kernel.ready")
         if inherited is not None:
             self._nursery.start_soon(self._serve_inherited, inherited)
         await self.presence.wait_abandoned(self._settings.idle_seconds)
         log.event("kernel.abandoned")
         self._nursery.cancel_scope.cancel()
+
+    async def _sweep(self) -> None:
+        """Give up old bodies once an hour, a bounded turn at a time."""
+        while True:
+            before = datetime.now(UTC) - timedelta(days=self._settings.retention_days)
+            while not self.turns.is_starved and self.store.view.retention.has_any(before):
+                self._post(Turn(command=SweepBodies(before=before), origin=KERNEL))
+                await trio.sleep(SWEEP_PAUSE_SECONDS)
+            await trio.sleep(SWEEP_SECONDS)
 
     async def _serve_inherited(self, inherited: socket.socket) -> None:
         await self.listener.serve(inherited, is_trusted=True)
@@ -235,5 +259,5 @@ async def tell_refusal(inherited: socket.socket, refused: Refused) -> None:
     """Say on the launcher's channel why the kernel does not start."""
     channel = Channel(inherited, max_in_bytes=MAX_FRAME_BYTES, max_out_bytes=MAX_FRAME_BYTES)
     with suppress(OSError):
-        await say_goodbye(channel, refused.code, refused.hint)
+        await say_goodbye(channel, refused.code, {"hint": refused.hint, **refused.detail})
     channel.close()

@@ -22,6 +22,7 @@ from collections.abc import Callable, Generator, Mapping
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 import apsw
 
@@ -29,22 +30,33 @@ from kernel.audit import Head, HeadFile, hash_row
 from kernel.core.capability_records import AttachedViews
 from kernel.core.decision import AuditEntry, Decision, KernelBug, Origin, Speaker, Stamp
 from kernel.core.manifest import Manifest
-from kernel.core.records import Deadline, Interaction, Record, ToolCall
+from kernel.core.records import Deadline, Interaction, Key, OutboxRow, Record, ToolCall
 from kernel.database import Database, StorageFailed
 from kernel.store_capabilities import PUTS as CAPABILITY_PUTS
 from kernel.store_interactions import PUTS as INTERACTION_PUTS
-from kernel.store_open import StoreRefused, open_connection, refusal
+from kernel.store_open import StoreRefused, open_again, open_connection, refusal
+from kernel.store_outbox import PUTS as OUTBOX_PUTS
+from kernel.store_outbox import UPDATE_OUTBOX_ROW
+from kernel.store_retention import PUTS as RETENTION_PUTS
 from kernel.store_rows import PUTS as ROW_PUTS
-from kernel.store_rows import UPDATE_TOOL_CALL, time_value, updated_call_values
-from kernel.store_start import Start, keep_head, mark_restore
+from kernel.store_rows import UPDATE_TOOL_CALL, Values, time_value, updated_call_values
+from kernel.store_start import Start, keep_head, mark_restore, reread
 from kernel.store_surface_rows import PUTS as SURFACE_PUTS
 from kernel.store_view import StoreView
 from lineup_sdk.protocol.codes import Code
 
 __all__ = ["StorageFailed", "Store", "StoreRefused"]
 
-PUTS = {**ROW_PUTS, **CAPABILITY_PUTS, **INTERACTION_PUTS, **SURFACE_PUTS}
+PUTS: Mapping[type, tuple[str, Callable[[Any], Values]]] = {
+    **ROW_PUTS,
+    **CAPABILITY_PUTS,
+    **INTERACTION_PUTS,
+    **OUTBOX_PUTS,
+    **RETENTION_PUTS,
+    **SURFACE_PUTS,
+}
 UNSTORED = frozenset({AttachedViews})  # of this run: followed in memory, never a row
+_OF_CALLS = frozenset({Key, OutboxRow, ToolCall})  # nothing of surfaces or capabilities: what the way of a call writes
 
 # Every fourth of a MiB more makes the next start a little slower and every call cheaper: a call writes about 30 pages, mostly the same
 # ones, and a checkpoint costs two syncs. At 1 MiB it came every 8 calls and the mean of a call was 40 % higher.
@@ -64,7 +76,7 @@ class Store:
         self._head_file = head_file
         self._view = StoreView(self._db, self._memory)
         # changed by a turn, durable with its commit
-        self._head = start.head
+        self._head = self._durable_head = start.head
         self.next_number = start.next_number
         self._boot_id = start.boot_id
         self._boottime_ms = start.boottime_ms
@@ -155,8 +167,8 @@ class Store:
             self._remove_row(number)
         self._put(decision.puts)
         self._memory.touch(decision.puts, stamp.boottime_ms)
-        for entry in decision.audit:
-            self._append(entry, stamp, origin, command, cause)
+        if decision.audit:
+            self._append(decision.audit, stamp, origin, command, cause)
         self.next_number += decision.numbers_used
         self._boot_id, self._boottime_ms = stamp.boot_id, stamp.boottime_ms
         self._has_written |= bool(decision.removed_rows or decision.puts or decision.audit or decision.numbers_used)
@@ -175,6 +187,7 @@ class Store:
             self._write_calls()
             self._db.run(_PUT_CLOCK, (self.next_number, self._boot_id, self._boottime_ms))
         self._db.commit()
+        self._durable_head = self._head
         if self._has_written:
             self._keep_head()
 
@@ -198,12 +211,22 @@ class Store:
 
     def _put(self, records: tuple[Record, ...]) -> None:
         for record in records:
-            if type(record) not in UNSTORED and type(record) is not ToolCall:
-                sql, values = PUTS[type(record)]
-                self._db.run(sql, values(record))
+            kind = type(record)
+            if kind is ToolCall or kind in UNSTORED or (isinstance(record, OutboxRow) and self._has_updated(record)):
+                continue
+            sql, values = PUTS[kind]
+            self._db.run(sql, values(record))
         self._memory.remember(records)
-        self._view.surfaces.follow(records)
-        self._view.capabilities.follow(records)
+        if not _OF_CALLS.issuperset(map(type, records)):
+            self._view.surfaces.follow(records)
+            self._view.capabilities.follow(records)
+
+    def _has_updated(self, row: OutboxRow) -> bool:
+        """Change an outbox row that was there before the transaction: the cheap half of an upsert. False when it was not."""
+        if row.number >= self._first_number:
+            return False
+        self._db.run(UPDATE_OUTBOX_ROW, (row.state, row.refused_code, row.number))
+        return bool(self._db.changes())
 
     def _remove_row(self, number: int) -> None:
         self._db.run("DELETE FROM outbox_row WHERE number = ? AND state = 'pending' AND kind <> 'final'", (number,))
@@ -211,18 +234,19 @@ class Store:
             raise KernelBug("a removed row is not there, or may not be removed")
         self._memory.forget_row(number)
 
-    def _append(self, entry: AuditEntry, stamp: Stamp, origin: Origin, command: str, cause: int | None) -> None:
-        for word in (entry.event, command, entry.instance_id, origin.view_id or None):
-            if word is not None and word not in self._audit_words:
-                self._admit_word(word)
-        code = None if entry.code is None else Code(entry.code).value
-        fields = (
-            *(self._head.seq + 1, time_value(stamp.now), origin.speaker.value, origin.view_id or None, command, cause),
-            *(entry.event, entry.number, entry.instance_id, code, entry.count),
-        )
-        digest = hash_row(self._head.hash, fields)
-        self._db.run("INSERT INTO audit VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?)", (*fields, self._head.hash, digest))
-        self._head = Head(self._head.seq + 1, digest)
+    def _append(self, entries: tuple[AuditEntry, ...], stamp: Stamp, origin: Origin, command: str, cause: int | None) -> None:
+        turn = (time_value(stamp.now), origin.speaker.value, origin.view_id or None, command, cause)
+        seq, digest = self._head.seq, self._head.hash
+        for entry in entries:
+            for word in (entry.event, command, entry.instance_id, origin.view_id or None):
+                if word is not None and word not in self._audit_words:
+                    self._admit_word(word)
+            seq += 1
+            code = None if entry.code is None else Code(entry.code).value
+            fields = (seq, *turn, entry.event, entry.number, entry.instance_id, code, entry.count)
+            previous, digest = digest, hash_row(digest, fields)
+            self._db.run("INSERT INTO audit VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?)", (*fields, previous, digest))
+        self._head = Head(seq, digest)
 
     def _admit_word(self, word: str) -> None:
         """Judge a word of the audit once. Raises: KernelBug for what may be a text of somebody."""
@@ -276,6 +300,29 @@ class Store:
     def backup_steps(self, copy: apsw.Connection, pages: int) -> Generator[None, None, None]:
         """Copy the database into another connection, some pages a step. Raises: StorageFailed."""
         return self._db.backup_steps(copy, pages)
+
+    def reopen(self) -> None:
+        """After the disk was found full: read everything again, as it was before the transaction that found no room.
+
+        Raises: StorageFailed: it cannot be read, or that transaction is there after all, and nobody was answered.
+        """
+        folder, path, memory = self._head_file.folder, Path(self._db.name), self._memory
+        self.abandon()
+        try:
+            opened = open_again(path)
+        except StoreRefused as refused:
+            raise StorageFailed(refused.code) from refused
+        self._db.attach(opened.connection)
+        start = reread(self._db, memory, keep_head(folder))
+        if start.head != self._durable_head or start.is_restored:
+            self.abandon()
+            raise StorageFailed(Code.UNKNOWN)
+        memory.take_over(start.memory)
+        self._view.forget_cached()
+        self._head_file = HeadFile(folder)
+        self._head, self.next_number = start.head, start.next_number
+        self._boot_id, self._boottime_ms = start.boot_id, start.boottime_ms
+        self._has_written = False
 
     def close(self) -> None:
         """End tidily: fold the log into the main file. A transaction under way is lost. Raises: StorageFailed."""

@@ -15,7 +15,7 @@ import errno
 import os
 import stat
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import apsw
@@ -65,6 +65,7 @@ class FileFacts:
 
     is_new: bool
     wal: WalFacts
+    may_fold: bool = True  # there is room to move the log into the main file
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +82,14 @@ def open_connection(path: Path) -> Opened:
     if facts.is_new:
         _create(path)
     return connect(str(path), FileFacts(is_new=False, wal=facts.wal), sync_folder=lambda: _sync_folder(path.parent))
+
+
+def open_again(path: Path) -> Opened:
+    """Open a database that this process has just closed because the disk is full: its log stays as it is. Raises: StoreRefused."""
+    facts = replace(_look(path), may_fold=False)
+    if facts.is_new:
+        raise refusal(Code.STORE_CORRUPT)
+    return connect(str(path), facts, sync_folder=lambda: _sync_folder(path.parent))
 
 
 def _create(path: Path) -> None:
@@ -138,7 +147,8 @@ def _set_up(connection: apsw.Connection, facts: FileFacts, sync_folder: Callable
     # Plans do not look at bound values: otherwise every read through a partial index is compiled again (38 us instead of 2).
     connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
     # What was replayed was perhaps never synced; the main file is, and a missing log later is then no empty database.
-    connection.wal_checkpoint("main", apsw.SQLITE_CHECKPOINT_TRUNCATE)
+    if facts.may_fold:
+        connection.wal_checkpoint("main", apsw.SQLITE_CHECKPOINT_TRUNCATE)
     return frames
 
 

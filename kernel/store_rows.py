@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from kernel.core.machines import CallStatus, InboxState, InstanceState, OutboxState
+from kernel.core.machines import CallStatus, InboxState, InstanceState
 from kernel.core.records import (
     AppSession,
     Cancel,
@@ -25,8 +25,6 @@ from kernel.core.records import (
     Instance,
     KeptDescriptor,
     Key,
-    OutboxKind,
-    OutboxRow,
     PublishedInventory,
     SavedState,
     Source,
@@ -253,7 +251,7 @@ def read_saved_state(row: Row) -> SavedState:
     return SavedState(app_session_id=row[0], state_cbor=row[1], updated_at=read_time(row[2]))
 
 
-# --------------------------------------------------------------------------------- inbox, outbox, timeline, keys
+# --------------------------------------------------------------------------------- inbox, timeline, keys
 
 _PUT_INBOX_ROW = """
 INSERT INTO inbox_row VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?)
@@ -283,33 +281,6 @@ def read_inbox_row(row: Row) -> InboxRow:
         delivery_count=row[9],
         delivered_life=row[10],
         crash_count=row[11],
-    )
-
-
-_PUT_OUTBOX_ROW = """
-INSERT INTO outbox_row VALUES (?,?,?,?,?,?,?,?,?,?)
-ON CONFLICT (number) DO UPDATE SET state = excluded.state, refused_code = excluded.refused_code
-"""
-
-
-def _outbox_row_values(r: OutboxRow) -> Values:
-    identity = (r.number, r.message_id, r.destination, r.conversation_id, r.kind)
-    return (*identity, r.envelope_cbor, time_value(r.created_at), r.call_number, r.state, r.refused_code)
-
-
-def read_outbox_row(row: Row) -> OutboxRow:
-    """An outbox row from its row."""
-    return OutboxRow(
-        number=row[0],
-        message_id=row[1],
-        destination=Source(row[2]),
-        conversation_id=row[3],
-        kind=OutboxKind(row[4]),
-        envelope_cbor=row[5],
-        created_at=read_time(row[6]),
-        call_number=row[7],
-        state=OutboxState(row[8]),
-        refused_code=row[9],
     )
 
 
@@ -387,7 +358,6 @@ PUTS: Mapping[type, tuple[str, Callable[[Any], Values]]] = {
     Instance: (_PUT_INSTANCE, _instance_values),
     KeptDescriptor: (_PUT_KEPT_DESCRIPTOR, _kept_descriptor_values),
     Key: (_PUT_KEY, _key_values),
-    OutboxRow: (_PUT_OUTBOX_ROW, _outbox_row_values),
     PublishedInventory: (_PUT_PUBLISHED_INVENTORY, _published_inventory_values),
     SavedState: (_PUT_SAVED_STATE, _saved_state_values),
     Switch: (_PUT_SWITCH, _switch_values),

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from datetime import datetime
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 from kernel.audit import FIRST_HASH, Head, HeadDamaged, read_head
@@ -33,7 +33,6 @@ from kernel.store_rows import (
     time_value,
 )
 from lineup_sdk.protocol.codes import Code
-
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,3 +130,16 @@ class Start:
         memory.recall(Policy(name=row[0], allowed=True) for row in run(ALLOWED_POLICIES))
         memory.recall(read_focus(row) for row in run("SELECT * FROM focus WHERE one = 1"))
         memory.pending_rows |= {row[0] for row in run("SELECT number FROM outbox_row WHERE state = 'pending'")}
+
+
+def reread(database: Database, memory: Memory, kept: KeptHead) -> Start:
+    """Read an opened database again into a memory of its own, in the run that `memory` belongs to."""
+    return Start(
+        database,
+        memory.manifests,
+        replace(kept, is_restored=False),
+        is_torn=False,
+        make_epoch=lambda: memory.epoch,
+        make_id=lambda _kind, _epoch: memory.conversation_id,
+        now=lambda: datetime.now(UTC),
+    )

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from itertools import islice
 from typing import Any
 
+from kernel.core.capability_records import AttachedViews
 from kernel.core.decision import KernelBug
 from kernel.core.inventory import Enablement, Inventory
 from kernel.core.machines import CALL_OPEN, CallStatus, InstanceState
@@ -35,12 +36,13 @@ from kernel.database import Database
 from kernel.store_capabilities import CapabilityReads
 from kernel.store_interactions import InteractionReads
 from kernel.store_memory import Memory
+from kernel.store_outbox import OutboxReads, read_outbox_row
+from kernel.store_retention import RetentionReads
 from kernel.store_rows import (
     read_app_session,
     read_inbox_row,
     read_instance,
     read_key,
-    read_outbox_row,
     read_saved_state,
     read_time,
     read_timeline_message,
@@ -59,7 +61,7 @@ _OF_ROW = 9  # the first column of the row
 _UNROUTED = frozenset({CallStatus.RECEIVED, CallStatus.ROUTING})
 
 
-class StoreView(InteractionReads):
+class StoreView(InteractionReads, OutboxReads):
     """Reads of one open store."""
 
     def __init__(self, database: Database, memory: Memory) -> None:
@@ -69,7 +71,15 @@ class StoreView(InteractionReads):
         self.sessions = SessionRows(database)
         self.surfaces = SurfaceRows(database)
         self.artifacts = ArtifactRows(database)
+        self.retention = RetentionReads(database)
         self.upkeep = UpkeepView(database)
+
+    def forget_cached(self) -> None:
+        """Read again what was held beside the rows; the views that are attached are of this run and stay."""
+        views = AttachedViews(views=tuple(self.capabilities.views()))
+        self.capabilities = CapabilityReads(self._db)
+        self.capabilities.follow((views,))
+        self.surfaces = SurfaceRows(self._db)
 
     # ----------------------------------------------------------------------------- standing facts
 
@@ -217,7 +227,7 @@ class StoreView(InteractionReads):
         row = self._db.run_one("SELECT * FROM saved_state WHERE app_session_id = ?", (app_session_id,))
         return None if row is None else read_saved_state(row)
 
-    # ----------------------------------------------------------------------------- inbox and outbox
+    # ----------------------------------------------------------------------------- inbox
 
     def inbox_row(self, instance_id: str, message_id: str) -> InboxRow | None:
         """A message of that instance, in any state; another instance's is None."""
@@ -246,46 +256,6 @@ class StoreView(InteractionReads):
         )
         return (0, 0) if row is None else (row[0], row[1])
 
-    def outbox_row(self, message_id: str) -> OutboxRow | None:
-        """A row by the id of its envelope."""
-        row = self._db.run_one("SELECT * FROM outbox_row WHERE message_id = ?", (message_id,))
-        return None if row is None else read_outbox_row(row)
-
-    def outbox_pending(self, destination: Source, after: int, limit: int) -> Sequence[OutboxRow]:
-        """Rows a destination has not acknowledged, with a number above `after`, in order."""
-        rows = self._db.run(
-            "SELECT * FROM outbox_row WHERE destination = ? AND number > ? AND state = 'pending' ORDER BY number LIMIT ?",
-            (destination, after, limit),
-        )
-        return [read_outbox_row(row) for row in rows]
-
-    def outbox_pending_count(self) -> int:
-        """How many rows wait for their acknowledgement, whatever the destination."""
-        return len(self._memory.pending_rows)
-
-    def final_row(self, call_number: int) -> OutboxRow | None:
-        """The one final row of a call, in any state; None while it is open."""
-        row = self._db.run_one("SELECT * FROM outbox_row WHERE call_number = ? AND kind = 'final'", (call_number,))
-        return None if row is None else read_outbox_row(row)
-
-    def pending_progress_row(self, call_number: int) -> OutboxRow | None:
-        """The unacknowledged progress row of a call."""
-        row = self._db.run_one(
-            "SELECT * FROM outbox_row WHERE kind = 'progress' AND call_number = ? AND state = 'pending'"
-            " AND kind IN ('progress', 'inventory') ORDER BY number DESC LIMIT 1",
-            (call_number,),
-        )
-        return None if row is None else read_outbox_row(row)
-
-    def pending_inventory_row(self, destination: Source) -> OutboxRow | None:
-        """The unacknowledged inventory row for a destination."""
-        row = self._db.run_one(
-            "SELECT * FROM outbox_row WHERE kind = 'inventory' AND call_number IS NULL AND destination = ? AND state = 'pending'"
-            " AND kind IN ('progress', 'inventory') ORDER BY number DESC LIMIT 1",
-            (destination,),
-        )
-        return None if row is None else read_outbox_row(row)
-
     # =============================================================================
     # for drawing and listing: not part of the core's View
     # =============================================================================
@@ -306,11 +276,6 @@ class StoreView(InteractionReads):
     def open_call_count_of(self, instance_id: str) -> int:
         """How many open calls an instance has."""
         return len(self._memory.open.of_instance(instance_id))
-
-    def outbox_rows_of_call(self, call_number: int, *, limit: int = 50) -> Sequence[OutboxRow]:
-        """The newest rows of a call, oldest first: its final row is always among them."""
-        rows = self._db.run("SELECT * FROM outbox_row WHERE call_number = ? ORDER BY number DESC LIMIT ?", (call_number, limit))
-        return [read_outbox_row(row) for row in rows][::-1]
 
     def instances(self, *, before: int | None = None, limit: int = 100) -> Sequence[Instance]:
         """Instances with a number below `before`, ended ones too, newest first."""

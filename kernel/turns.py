@@ -8,24 +8,28 @@ Rules:
    that may wait shares whatever commit comes next.
 2. Effects, replies and view changes leave only after the commit, in the order of the turns; channels are flushed once at the end.
 3. A refused turn leaves its audit row and nothing else.
-4. A commit that fails is undecided: StorageFailed goes up, nothing is answered, the kernel stops and rereads at its next start.
+4. A commit that fails is undecided: StorageFailed goes up, nothing is answered, the kernel stops and rereads at its next start. Only a
+   full disk is waited for: the store is read again as it was, and commands fare as kernel/starved.py says until one commits.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from datetime import datetime
+from typing import Any, NamedTuple, Protocol
 
 import trio
 
 from kernel.clock import Clock
 from kernel.core import commands
 from kernel.core.decision import ArmDeadline, AuditEntry, Decision, Detail, Origin, Rejected, Speaker, Stamp, Then, View
-from kernel.core.events import TimePassed
+from kernel.core.events import StoreRecovered, TimePassed
 from kernel.core.records import Record
+from kernel.database import StorageFailed
 from kernel.refusals import WINDOW_MS, Refusals
+from kernel.starved import RETRY_SECONDS, Starved
 from lineup_sdk.protocol.codes import Code
 
 MAX_BATCH = 256
@@ -45,6 +49,7 @@ class Storage(Protocol):
     def begin(self) -> None: ...
     def apply(self, decision: Decision, *, stamp: Stamp, origin: Origin, command: str, cause: int | None) -> None: ...
     def commit(self) -> None: ...
+    def reopen(self) -> None: ...
     @property
     def last_audit_seq(self) -> int: ...
     @property
@@ -52,8 +57,7 @@ class Storage(Protocol):
     def checkpoint(self) -> None: ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Turn:
+class Turn(NamedTuple):
     """A command on its way, with who said it and the turn that caused it."""
 
     command: object
@@ -62,17 +66,21 @@ class Turn:
     may_wait: bool = False  # nobody waits for it: it comes in its order, but makes no commit of its own for MAX_WAIT_SECONDS
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
-    """How a turn ended, for the port that asked. at is RFC 3339."""
+class Outcome(NamedTuple):
+    """How a turn ended, for the port that asked."""
 
     turn: Turn
     accepted: bool
-    at: str
+    now: datetime
     value: dict[str, Any] | None = None
     code: Code | None = None
     detail: Detail | None = None
     is_violation: bool = False  # refused once too often: the channel has to be closed
+
+    @property
+    def at(self) -> str:
+        """When, as wires write it (RFC 3339)."""
+        return self.now.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,6 +91,8 @@ class Handlers:
     reply: Callable[[Outcome], None]
     committed: Callable[[Sequence[Record]], None]
     flush: Callable[[], None]
+    starving: Callable[[], None] = lambda: None  # the doors are not to be read until `fed`
+    fed: Callable[[], None] = lambda: None
 
 
 class PassCount(trio.abc.Instrument):
@@ -113,9 +123,20 @@ class Turns:
         self._has_waiting = trio.Event()
         self._deadline_ms: int | None = None
         self._deadline_moved = trio.Event()
+        self._starved: Starved | None = None  # the disk is full; then nothing is drained
+        self._became_starved = trio.Event()
+
+    @property
+    def is_starved(self) -> bool:
+        """True while the disk is full."""
+        return self._starved is not None
 
     def post(self, *turns: Turn) -> None:
         """Take commands. Raises: StorageFailed, KernelBug."""
+        if self._starved is not None:
+            self._sort(self._starved, turns)
+            self._handlers.flush()
+            return
         self._queue.extend(turns)
         if self._is_draining:
             return
@@ -134,12 +155,13 @@ class Turns:
             nursery.start_soon(self._run_passes)
             nursery.start_soon(self._run_waiting)
             nursery.start_soon(self._run_deadlines)
+            nursery.start_soon(self._run_starved)
 
     async def _run_passes(self) -> None:
         while True:
             await self._next_pass.wait()
             self._next_pass = trio.Event()
-            if self._queue:
+            if self._queue and self._starved is None:
                 self._drain()
 
     async def _run_waiting(self) -> None:
@@ -147,15 +169,65 @@ class Turns:
             await self._has_waiting.wait()
             self._has_waiting = trio.Event()
             await trio.sleep(MAX_WAIT_SECONDS)
-            if self._queue:
+            if self._queue and self._starved is None:
                 self._drain()
 
+    async def _run_starved(self) -> None:
+        while True:
+            await self._became_starved.wait()
+            self._became_starved = trio.Event()
+            await trio.sleep(RETRY_SECONDS)
+            self._feed()
+
+    def _feed(self) -> None:
+        """Try to commit again, what was refused first; without room it is the same as before."""
+        assert self._starved is not None
+        self._queue.appendleft(Turn(command=StoreRecovered(refused=self._starved.refused), origin=KERNEL))
+        self._starved = None
+        self._drain()
+        if self._starved is None:
+            self._handlers.fed()
+            self._arm(self._clock.boottime_ms())  # deadlines waited
+            self._deadline_moved.set()
+
+    def _starve(self) -> None:
+        """Read the store again as it was before the commit that found no room. Raises: StorageFailed."""
+        self._store.reopen()
+        self._starved = Starved()
+        turns, self._queue = self._queue, deque()
+        self._handlers.starving()
+        self._sort(self._starved, turns)
+        self._became_starved.set()
+
+    def _sort(self, starved: Starved, turns: Iterable[Turn]) -> None:
+        for turn in turns:
+            if starved.refuses(turn.origin):
+                now = self._clock.stamp(self._store.next_number).now
+                self._handlers.reply(Outcome(turn=turn, accepted=False, now=now, code=Code.STORE_FULL))
+            elif starved.keeps(turn.command):
+                self._queue.append(turn)
+
     def _drain(self) -> None:
+        """Commit all that waits and let its effects leave. Raises: StorageFailed, KernelBug."""
+        try:
+            self._drain_queue()
+        except StorageFailed as failure:
+            if failure.code is not Code.STORE_FULL:
+                raise
+            self._is_draining = False
+            self._starve()
+            self._handlers.flush()
+
+    def _drain_queue(self) -> None:
         self._committed_in_pass = self._pass.number
         self._is_draining = True
         while self._queue:
             batch = [self._queue.popleft() for _ in range(min(len(self._queue), MAX_BATCH))]
-            decided = self._commit(batch)
+            try:
+                decided = self._commit(batch)
+            except StorageFailed:
+                self._queue.extendleft(reversed(batch))
+                raise
             for outcome, decision, _ in decided:
                 self._release(outcome, decision)
         self._is_draining = False
@@ -174,24 +246,23 @@ class Turns:
             waiting.extend(
                 Turn(command=effect.command, origin=KERNEL, cause=audit_seq) for effect in decision.effects if isinstance(effect, Then)
             )
-        self._queue.extendleft(reversed(waiting))
         self._store.commit()
+        self._queue.extendleft(reversed(waiting))
         return decided
 
     def _decide(self, turn: Turn) -> tuple[Outcome, Decision, int]:
         stamp = self._clock.stamp(self._store.next_number)
-        at = stamp.now.isoformat(timespec="milliseconds").replace("+00:00", "Z")
         try:
             decision = commands.decide(self._store.view, turn.origin, stamp, turn.command)
         except Rejected as refusal:
             decision, is_violation = self._refused(turn, refusal.code, stamp)
-            outcome = Outcome(turn=turn, accepted=False, at=at, code=refusal.code, detail=refusal.detail, is_violation=is_violation)
+            outcome = Outcome(turn=turn, accepted=False, now=stamp.now, code=refusal.code, detail=refusal.detail, is_violation=is_violation)
         else:
             decision = self._with_counted_refusals(turn, decision, stamp)
             outcome = Outcome(
                 turn=turn,
                 accepted=decision.refusal is None,
-                at=at,
+                now=stamp.now,
                 value=decision.value,
                 code=decision.refusal,
                 detail=decision.detail,
@@ -251,7 +322,7 @@ class Turns:
 
     def check_deadlines(self) -> None:
         """Say that time passed, if the kernel wanted to be woken by now."""
-        if self._deadline_ms is None or self._clock.boottime_ms() < self._deadline_ms:
+        if self._starved is not None or self._deadline_ms is None or self._clock.boottime_ms() < self._deadline_ms:
             return
         self._deadline_ms = None
         self.post(Turn(command=TimePassed(), origin=KERNEL))
@@ -260,6 +331,6 @@ class Turns:
                 self._arm(max(next_ms, self._clock.boottime_ms() + 1))
 
     def _wait_seconds(self) -> float:
-        if self._deadline_ms is None:
+        if self._deadline_ms is None or self._starved is not None:
             return 60.0
         return min(60.0, max(0.0, (self._deadline_ms - self._clock.boottime_ms()) / 1000))

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import trio
 
@@ -24,7 +24,7 @@ from kernel.core.events import ArtifactReceived, DeniedRequest
 from kernel.core.grants import grants_for
 from kernel.core.lifecycle import MODE
 from kernel.core.manifest import Kind
-from kernel.core.records import Instance
+from kernel.core.records import Instance, replace
 from kernel.core.surface_effects import SendArtifact, TellSurfaceChanged, chunks_of
 from kernel.logring import LogRings
 from kernel.protocol.strict import Denied, parse_worker

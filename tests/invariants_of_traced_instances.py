@@ -10,7 +10,7 @@ from kernel.core.records import AppSession, Instance, PublishedInventory
 from kernel.core.surface_records import Surface
 from kernel.protocol.host import OutboxAcknowledge
 from lineup_sdk.protocol import messages as m
-from tests.trace import Processed, Trace
+from tests.trace import Decided, Opened, Processed, Trace
 
 _CRASHES = 3
 _WINDOW_MS = 60_000
@@ -93,8 +93,13 @@ def check_inv_53(trace: Trace) -> list[str]:
     found: list[str] = []
     contents: dict[tuple[str, int], str] = {}
     newest: dict[str, int] = {}
-    for decided in trace.decided():
-        for one in decided.puts_of(PublishedInventory):
+    epochs: set[str] = set()
+    for event in trace.events:
+        if isinstance(event, Opened):
+            if event.is_restored and event.epoch in epochs:
+                found.append(f"INV-53: epoch {event.epoch} goes on over a restored backup")
+            epochs.add(event.epoch)
+        for one in event.puts_of(PublishedInventory) if isinstance(event, Decided) else []:
             key = (one.epoch, one.number)
             if key in contents:
                 found.append(f"INV-53: revision {key} was published twice")

@@ -11,10 +11,12 @@ from hosts.commands.setting import FormatOption, ask, setting_of
 from hosts.output import Format, table, write_data
 from hosts.visible import visible
 from kernel.protocol.host import InstancesList, LogsRead
+from kernel.protocol.host_sessions import SessionsList
 from kernel.protocol.host_upkeep import AuditTail, Explain, InboxDrop, InboxParked, InboxRetry
 from lineup_sdk.protocol.messages import JsonObject
 
 TAIL_SECONDS = 0.5
+MAX_SESSIONS = 200
 
 inbox = typer.Typer(help="Messages that an App could not take: send again or drop.", rich_markup_mode=None)
 
@@ -78,7 +80,9 @@ def _audit_line(row: JsonObject) -> str:
 
 def logs(context: typer.Context, app: str, chosen: FormatOption = Format.TEXT) -> None:
     """Show what an App wrote: name it by app_scope or instance id."""
-    [listed] = ask(setting_of(context), InstancesList())
-    named = [i["instance_id"] for i in listed["instances"] if app in (i["app_scope"], i["instance_id"])]
-    [value] = ask(setting_of(context), LogsRead(instance_id=named[-1] if named else app))
+    [listed, done] = ask(setting_of(context), InstancesList(), SessionsList(limit=MAX_SESSIONS))
+    running = [i["instance_id"] for i in reversed(listed["instances"]) if i["app_scope"] == app]
+    # an App that failed runs no more, and just then its last words are wanted
+    ended = [s["newest_instance_id"] for s in done["sessions"] if s["app_scope"] == app and "newest_instance_id" in s]
+    [value] = ask(setting_of(context), LogsRead(instance_id=next(iter([*running, *ended]), app)))
     write_data(value, [visible(line) for line in str(value["text"]).splitlines()], chosen)

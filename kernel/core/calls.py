@@ -38,8 +38,10 @@ def finish(
 
     Raises: machines.NoSuchTransition when it has no such ending from where it stands.
     """
+    standing = call if event is CallEvent.REJECT else _taken_up(call)
     ended = replace(
-        call if event is CallEvent.REJECT else _taken_up(call),
+        standing,
+        status=machines.step(machines.CALL, standing.status, event),
         result_cbor=encode_body(result) if result is not None else None,
         error_code=code,
         deadline=None,
@@ -47,7 +49,6 @@ def finish(
         cancel_deadline=None,
         updated_at=draft.stamp.now,
     )
-    ended = replace(ended, status=machines.step(machines.CALL, ended.status, event))
     draft.put(ended)
     draft.audit(f"call.{ended.status.value}", number=ended.number, instance_id=ended.instance_id, code=code)
     is_interactive = ended.app_scope == interaction_ends.SCOPE

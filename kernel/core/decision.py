@@ -5,6 +5,8 @@ Rules:
 2. Origin is stamped from the socket; nothing in a payload can change it. Stamp holds the only time and randomness of a turn.
 3. A decider refuses before it writes: Rejected leaves nothing but its audit row.
 4. Effects are imperatives; they leave only after the commit and are safe to send again.
+5. Stamp and Decision are made in every turn: named tuples, at a quarter of a frozen dataclass's cost. An Origin is copied for every
+   request and has no slots (kernel.core.records, rule 3).
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import Protocol, TypeVar
+from typing import NamedTuple, Protocol, TypeVar
 
 from kernel.core.capability_records import CapabilityRequest, CapabilityView, Permission
 from kernel.core.interaction_view import InteractionView
@@ -35,6 +37,7 @@ from kernel.core.records import (
     TimelineMessage,
     ToolCall,
 )
+from kernel.core.retention_view import RetentionView
 from kernel.core.session_view import SessionView
 from kernel.core.surface_effects import SendArtifact, SendToView, TellSurfaceChanged
 from kernel.core.surface_records import ArtifactView, SurfaceView
@@ -88,7 +91,7 @@ class Speaker(StrEnum):
     KERNEL = "kernel"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Origin:
     """Who speaks. Made by the ports from the socket, and by turns for the kernel's own commands."""
 
@@ -105,8 +108,7 @@ class Origin:
     view_id: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Stamp:
+class Stamp(NamedTuple):
     """The time and randomness of one turn. boottime_ms is CLOCK_BOOTTIME; token is 128 random bits in hex."""
 
     now: datetime
@@ -139,6 +141,8 @@ class View(InteractionView, Protocol):
     def manifests(self) -> Mapping[str, Manifest]: ...
     @property
     def sessions(self) -> SessionView: ...
+    @property
+    def retention(self) -> RetentionView: ...
     @property
     def surfaces(self) -> SurfaceView: ...
     @property
@@ -284,8 +288,7 @@ class AuditEntry:
     count: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Decision:
+class Decision(NamedTuple):
     """What a turn writes, says and sets off."""
 
     puts: tuple[Record, ...] = ()

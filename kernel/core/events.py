@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 from enum import StrEnum
 from typing import ClassVar
 
@@ -122,6 +123,20 @@ class ViewLeft:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecoverCapabilities:
     """A start: what the last run granted has an unknown end, and an update that asks for more waits for the person."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SweepBodies:
+    """Give up bodies of before that instant that nobody waits for."""
+
+    before: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreRecovered:
+    """There is room on the disk again. refused: how many messages of workers were refused while there was none."""
+
+    refused: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -48,5 +48,8 @@ MAX_ARTIFACT_BYTES_OF_SESSION = 256 * 1024 * 1024
 # --- outbox and timeline
 MAX_OUTBOX_ROWS = 10_000
 
+# --- retention
+SWEPT_A_TURN = 200
+
 # --- ids and tokens that come from outside
 MAX_ID_LENGTH = 128

@@ -19,6 +19,8 @@ from kernel.protocol.host import OutboxAcknowledge
 from lineup_sdk.protocol.codes import Code
 from lineup_sdk.protocol.messages import JsonObject
 
+_WAKE = {destination: PumpOutbox(destination=destination) for destination in Source}
+
 
 def rfc3339(stamp: Stamp) -> str:
     """The turn's wall time as wires write it."""
@@ -57,7 +59,7 @@ def send(
         call_number=call_number,
     )
     draft.put(row)
-    draft.effect(PumpOutbox(destination=destination))
+    draft.effect(_WAKE[destination])
     return row
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from kernel.core.capability_records import Acceptance, CapabilityRequest, Permission
 from kernel.core.records import AppSession, InboxRow, Instance, Interaction, Key, OutboxRow, SavedState, TimelineMessage, ToolCall
+from kernel.core.retention_records import ForgottenCall, ForgottenInboxRow, ForgottenMessage, ForgottenOutboxRow
 from kernel.core.surface_records import AppendedPatch, Artifact, Surface, SurfaceSnapshot
 
 _KEY_FIELDS: Mapping[type, str] = {
@@ -15,6 +16,10 @@ _KEY_FIELDS: Mapping[type, str] = {
     AppSession: "app_session_id",
     Artifact: "number",
     CapabilityRequest: "request_id",
+    ForgottenCall: "number",
+    ForgottenInboxRow: "number",
+    ForgottenMessage: "number",
+    ForgottenOutboxRow: "number",
     InboxRow: "number",
     Instance: "instance_id",
     Interaction: "interaction_id",

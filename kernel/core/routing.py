@@ -23,6 +23,7 @@ from kernel.core import (
     machines,
     outbox,
     permissions,
+    retention,
     runtime,
 )
 from kernel.core.decision import ArmDeadline, Decision, Detail, Draft, Origin, Rejected, Stamp, Then, View
@@ -31,7 +32,18 @@ from kernel.core.inventory import difference
 from kernel.core.limits import DEFAULT_TIMEOUT_MS, MAX_OPEN_CALLS, MAX_OPEN_CALLS_OF_INSTANCE, MAX_TIMEOUT_MS
 from kernel.core.machines import CallEvent, CallStatus, InstanceState
 from kernel.core.manifest import Handling, ToolDescriptor
-from kernel.core.records import Instance, Key, OutboxKind, ToolCall, digest_of_parts, encode_body, encode_exact, key_digest, replace
+from kernel.core.records import (
+    Instance,
+    Key,
+    OutboxKind,
+    Source,
+    ToolCall,
+    digest_of_parts,
+    encode_body,
+    encode_exact,
+    key_digest,
+    replace,
+)
 from kernel.protocol.agent import TOOL_RESULT, ToolInvoke
 from kernel.protocol.host import CallInvoke
 from lineup_sdk.protocol import limits as wire
@@ -42,6 +54,22 @@ _MAKES_INSTANCE = frozenset({Handling.DIRECT, Handling.LAUNCH})
 _TO_FRONT = frozenset({Handling.FOREGROUND, Handling.LAUNCH})
 _OPEN_CALLS_EXPECTED = f"at most {MAX_OPEN_CALLS_OF_INSTANCE} open calls of an App"
 
+_BARE_CALL = ToolCall(
+    number=0,
+    call_id="",
+    tool_id="",
+    inventory_revision="",
+    descriptor_digest="",
+    source=Source.AGENT,
+    app_scope="",
+    conversation_id="",
+    content_digest=b"",
+    input_cbor=encode_body({}),
+    created_at=datetime.min,
+    updated_at=datetime.min,
+    status=CallStatus.RECEIVED,
+)
+
 
 def invoke(view: View, origin: Origin, stamp: Stamp, command: ToolInvoke) -> Decision:
     """Accept or refuse a call. A refusal is a decision too: the call row says rejected.
@@ -51,7 +79,8 @@ def invoke(view: View, origin: Origin, stamp: Stamp, command: ToolInvoke) -> Dec
     draft = Draft(view, origin, stamp)
     command = interaction_forms.of_today(command, view.inventory.revision)
     is_resent = command.envelope is not None and not envelopes.is_new(draft, command.envelope)
-    if is_resent or view.key(key_digest("call", view.conversation_id, command.call_id)) is not None:
+    digest = key_digest("call", view.conversation_id, command.call_id)
+    if is_resent or view.key(digest) is not None:
         if _is_same_call(draft, command):
             return _repeat(draft, command)
         if is_resent:
@@ -60,13 +89,7 @@ def invoke(view: View, origin: Origin, stamp: Stamp, command: ToolInvoke) -> Dec
     outbox.require_room(view, 2)
     input_cbor = encode_exact(command.input)
     call = _received(draft, command, input_cbor)
-    draft.put(
-        Key(
-            digest=key_digest("call", view.conversation_id, call.call_id),
-            content_digest=call.content_digest,
-            number=call.number,
-        )
-    )
+    draft.put(Key(digest=digest, content_digest=call.content_digest, number=call.number))
     try:
         descriptor = _require_advertised(view, command)
         _require_input(descriptor, command, input_cbor)
@@ -74,16 +97,18 @@ def invoke(view: View, origin: Origin, stamp: Stamp, command: ToolInvoke) -> Dec
     except Rejected as refusal:
         _reject(draft, call, refusal)
         return draft.decision({"call_id": call.call_id}, refusal=refusal.code, detail=refusal.detail)
-    _accept(draft, replace(call, input_cbor=input_cbor, instance_id=command.instance_id), descriptor, command.expires_at)
+    _accept(draft, call, descriptor, command, input_cbor)
     return draft.decision({"call_id": call.call_id})
 
 
-def _accept(draft: Draft, call: ToolCall, descriptor: ToolDescriptor, expires_at: str | None) -> None:
-    allowed_ms = _time_allowed_ms(draft.stamp, descriptor, expires_at)
+def _accept(draft: Draft, call: ToolCall, descriptor: ToolDescriptor, command: ToolInvoke, input_cbor: bytes) -> None:
+    allowed_ms = _time_allowed_ms(draft.stamp, descriptor, command.expires_at)
     deadline = draft.stamp.deadline_in(allowed_ms) if allowed_ms is not None else None
     draft.put(
         replace(
             call,
+            input_cbor=input_cbor,
+            instance_id=command.instance_id,
             inventory_revision=draft.view.inventory.revision,
             descriptor_digest=descriptor.digest,
             app_scope=descriptor.app_scope,
@@ -115,20 +140,17 @@ def content_digest(command: ToolInvoke, conversation_id: str, input_cbor: bytes)
 
 def _received(draft: Draft, command: ToolInvoke, input_cbor: bytes) -> ToolCall:
     """The bare call: what is known before anything of it was judged. Its input is kept only once it was."""
-    return ToolCall(
+    conversation_id, now = draft.view.conversation_id, draft.stamp.now
+    return replace(
+        _BARE_CALL,
         number=draft.new_number(),
         call_id=command.call_id,
         tool_id=command.tool_id,
-        inventory_revision="",
-        descriptor_digest="",
         source=draft.origin.source,
-        app_scope="",
-        conversation_id=draft.view.conversation_id,
-        content_digest=content_digest(command, draft.view.conversation_id, input_cbor),
-        input_cbor=encode_body({}),
-        created_at=draft.stamp.now,
-        updated_at=draft.stamp.now,
-        status=CallStatus.RECEIVED,
+        conversation_id=conversation_id,
+        content_digest=content_digest(command, conversation_id, input_cbor),
+        created_at=now,
+        updated_at=now,
     )
 
 
@@ -146,12 +168,24 @@ def _repeat(draft: Draft, command: ToolInvoke) -> Decision:
     """The same call again: acknowledged while it is open; the stored row is sent again, with the same answer, once it ended."""
     call = draft.view.call_by_id(command.call_id)
     row = draft.view.final_row(call.number) if call is not None else None
+    key = draft.view.key(key_digest("call", draft.view.conversation_id, command.call_id)) if call is None else None
+    if key is not None and key.outcome is not None:
+        return _repeat_forgotten(draft, command.call_id, key)
     if call is None or row is None:
         return draft.decision({"call_id": command.call_id})
     draft.audit("call.repeated", number=call.number)
     outbox.send_again(draft, row)
     refusal = call.error_code if call.status is CallStatus.REJECTED else None
     return draft.decision({"call_id": command.call_id}, refusal=refusal)
+
+
+def _repeat_forgotten(draft: Draft, call_id: str, key: Key) -> Decision:
+    """Only the outcome of this call is kept: it is said again, and the call is never run again (SPEC 16)."""
+    outbox.require_room(draft.view)
+    draft.audit("call.repeated", number=key.number)
+    payload = retention.outcome_said(call_id, key.outcome or "")
+    outbox.send(draft, draft.origin.source, TOOL_RESULT, payload, kind=OutboxKind.REFUSAL, call_number=key.number)
+    return draft.decision({"call_id": call_id})
 
 
 def _conflict(draft: Draft, command: ToolInvoke) -> Decision:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from kernel.core import calls, interaction_ends, machines
 from kernel.core.decision import Decision, Detail, Draft, Origin, Rejected, Stamp, View
-from kernel.core.events import BackupEnded, StateRestored
+from kernel.core.events import BackupEnded, StateRestored, StoreRecovered
 from kernel.core.machines import CallEvent
 from kernel.core.runtime import SCOPE as RUNTIME_SCOPE
 from kernel.core.surface_effects import SendToView
@@ -47,4 +47,11 @@ def state_restored(view: View, origin: Origin, stamp: Stamp, command: StateResto
         call = draft.call(found.number) or found
         if call.status in machines.CALL_OPEN and call.app_scope != RUNTIME_SCOPE:
             calls.finish(draft, call, CallEvent.FAIL, code=Code.INTERRUPTED, by_worker=True)
+    return draft.decision()
+
+
+def store_recovered(view: View, origin: Origin, stamp: Stamp, command: StoreRecovered) -> Decision:
+    """Write down how much was refused while the disk was full."""
+    draft = Draft(view, origin, stamp)
+    draft.audit("store.recovered", code=Code.STORE_FULL, count=command.refused)
     return draft.decision()

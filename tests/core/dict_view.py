@@ -53,6 +53,7 @@ from kernel.core.records import (
 from kernel.core.surface_records import AppendedPatch, SurfaceSnapshot
 from tests.core.dict_capabilities import KEYS as CAPABILITY_KEYS
 from tests.core.dict_capabilities import DictCapabilities
+from tests.core.dict_retention import DictRetention, forget
 from tests.core.dict_surfaces import KEYS as SURFACE_KEYS
 from tests.core.dict_surfaces import DictArtifacts, DictSurfaces, patch_key
 
@@ -151,6 +152,10 @@ class DictView:
         return DictCapabilities(self.tables)
 
     @property
+    def retention(self) -> DictRetention:
+        return DictRetention(self.tables)
+
+    @property
     def sessions(self) -> DictSessions:
         return DictSessions(self.tables[AppSession])
 
@@ -177,6 +182,8 @@ class DictView:
             if removed.state is not OutboxState.PENDING or removed.kind is OutboxKind.FINAL:
                 raise KernelBug("this row may not be removed")
         for record in decision.puts:
+            if forget(self.tables, record):
+                continue
             self._require_unique(record)
             if isinstance(record, Instance | InboxRow | ToolCall) and record.instance_id is not None:
                 self.touched_ms[record.instance_id] = boottime_ms

@@ -4,7 +4,7 @@ Moments, in their order:
   applied    the turn's rows are written, the commit has not begun: kill -9
   committed  the commit is done, nothing of its effects has left: kill -9
   broken     an exception nobody expects, whose text quotes everything the turn wrote
-  full       the disk is full when the turn is committed
+  full       the disk is full when the turn is committed for the first time
   never      it lives on
 NOTES is a file for the names of the `except` handlers that are entered (noting.py), or `-`.
 """
@@ -53,6 +53,7 @@ class DyingStore(Store):
     def commit(self) -> None:
         """As the real one, up to its moment."""
         if self._is_near and MOMENT == "full":
+            self._is_near = False  # once: then there is room
             self.abandon()  # as a storage that failed does: closed, what was written is undecided
             raise StorageFailed(Code.STORE_FULL)
         super().commit()

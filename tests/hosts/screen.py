@@ -24,7 +24,7 @@ from typing import Any
 
 from hosts.homes import Home
 
-SECONDS = 60
+SECONDS = 20
 LINEUP = (sys.executable, "-P", "-m", "hosts.cli")
 _SEQUENCE = re.compile(r"\x1b\[([?0-9;]*)([A-Za-z])|\x1b\][^\x07]*\x07")
 _NAMES = itertools.count(1)
@@ -82,6 +82,12 @@ class Screen:
             assert time.monotonic() < deadline, f"waited for {what}:\n{self.text()}"
             self._read(1)
         return self.text()
+
+    def look_for(self, seconds: float) -> None:
+        """Let time go by that a test is about, and take what is drawn meanwhile."""
+        until = time.monotonic() + seconds
+        while (left := until - time.monotonic()) > 0:
+            self._read(left)
 
     def wait_raw(self, wanted: bytes) -> None:
         self._wait(lambda: wanted in self.raw, repr(wanted))

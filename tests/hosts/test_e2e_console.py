@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from hosts.console_state import INERT_SECONDS
 from hosts.homes import Home
 from tests.hosts.screen import LINEUP, SECONDS, DoorAgent, Screen, environ
 from tests.processes.written_app import ASKER, FIXTURE, write_app, write_raw_app
@@ -217,7 +218,7 @@ def test_a_question_over_an_app_moves_survives_kill_9_and_is_answered_after_it(s
     call_id = agent.call("interaction.choice", CHOICE)
     screen.wait_text("1 to answer", "│ Colour")
     agent.send("message.text", {"text": "Read me."})
-    screen.wait_text("1 unread")
+    screen.wait_text("2 unread")
     screen.enter(f"/move {number_of(screen, 'choice')} inline")
     screen.wait_text("It is shown inline now.", "│   t1:")
     os.kill(stage.kernel_pid(), signal.SIGKILL)
@@ -264,49 +265,46 @@ def _allow_to_ask(stage: Stage) -> None:
 
 @pytest.mark.clause("10")
 @pytest.mark.parametrize("size", SIZES)
-def test_consent_names_the_app_is_inert_at_first_and_what_is_allowed_is_done_here_once(stage: Stage, size: tuple[int, int]) -> None:
+def test_consent_names_the_app_and_what_is_allowed_is_done_here_once(stage: Stage, size: tuple[int, int]) -> None:
     screen, agent = stage.screen(size), stage.agent()
     screen.wait_text("Agent connected")
     screen.enter("/open scribe")
     screen.wait_text("front: Test app scribe")
     copy = {"capability": "clipboard.write", "reason": "To paste\u202e it\x1b[2J", "arguments": {"text": "copied"}}
     first = agent.call("scribe.copy", {"json": json.dumps(copy)})
-    screen.type("/allow\r")
     screen.wait_text("Your consent is asked for", "App: Test app scribe (scribe)", "Replace what is on the clipboard [clipboard.write]")
     screen.wait_text("│ To paste<U+202E> it␛[2J", "│ copied", "/allow open", "/deny always")
-    screen.enter("/allow")
-    screen.wait_text("only just appeared")
     assert b"\x1b]52;" not in screen.raw
-    _until_taken(screen, "/allow", "Allowed once.")
+    _answer_consent(screen, "/allow", "Allowed once.")
     screen.wait_raw(b"\x1b]52;c;" + base64.b64encode(b"copied") + b"\x07")
     assert json.loads(agent.result(first)["result"]["json"])["status"] == "done"
     assert screen.raw.count(b"\x1b]52;") == 1
 
     denied = agent.call("scribe.copy", {"json": json.dumps(copy)})
     screen.wait_text("Your consent is asked for")
-    _until_taken(screen, "/deny always", "Refused always.")
+    _answer_consent(screen, "/deny always", "Refused always.")
     assert json.loads(agent.result(denied)["result"]["json"])["status"] == "denied"
     assert stage.run("permissions", "list")["permissions"][0]["scope"] == "never"
 
     agent.result(agent.call("scribe.put", {"json": json.dumps({"text": "bytes", "name": "a.txt"})}))
     screen.wait_text("Save a file", "│ a.txt")
-    _until_taken(screen, "/allow", "Allowed once.")
+    _answer_consent(screen, "/allow", "Allowed once.")
     saved = stage.home.folder / "saved" / "a.txt"
     screen._wait(saved.exists, "the saved file")
     notify = {"capability": "notification.show", "reason": "News", "arguments": {"title": "Ready", "body": "Come back"}}
     agent.call("scribe.copy", {"json": json.dumps(notify)})
     screen.wait_text("Show a notification")
-    _until_taken(screen, "/allow always", "Allowed always.")
+    _answer_consent(screen, "/allow always", "Allowed always.")
     screen.enter("/front chat")
     screen.wait_text("Notification of Test app scribe (scribe)", "Ready: Come back")
     assert saved.read_bytes() == b"bytes"
 
 
-def _until_taken(screen: Screen, line: str, done: str) -> None:
-    """Answer consent as a person would who was too quick: again, until it is no longer inert."""
-    while done not in screen.text():
-        screen.enter(line)
-        screen._wait(lambda: done in screen.text() or "only just appeared" in screen.text(), done)
+def _answer_consent(screen: Screen, line: str, done: str) -> None:
+    """Answer what is drawn, once it is no longer inert."""
+    screen.look_for(INERT_SECONDS + 0.2)
+    screen.enter(line)
+    screen.wait_text(done)
 
 
 @pytest.mark.clause("8.3")

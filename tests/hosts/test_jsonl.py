@@ -213,3 +213,49 @@ async def test_a_kernel_that_is_stopped_ends_the_door_with_its_code(home: Home, 
             kernel.stop("door_busy")
             assert (await agent.note("closed"))["code"] == "door_busy"
             await trio.sleep_forever()
+
+
+class _HeldNotes(LineWriter):
+    """Writes the note of a line only once its receipt came, and that receipt only when it is let go."""
+
+    def __init__(self, fd: int) -> None:
+        super().__init__(fd)
+        self.receipt_came = trio.Event()
+        self.let_go = trio.Event()
+
+    async def write_line(self, text: str) -> None:
+        match json.loads(text)["door"]:
+            case "text":
+                await self.receipt_came.wait()
+            case "receipt":
+                self.receipt_came.set()
+                await self.let_go.wait()
+        await super().write_line(text)
+
+
+@pytest.mark.clause("11.2")
+async def test_the_door_does_not_end_before_the_last_receipt_is_written(home: Home, kernel: ScriptedKernel) -> None:
+    in_read, in_write = os.pipe()
+    notes_read, notes_write = os.pipe()
+    os.write(in_write, b"hello\n")
+    os.close(in_write)
+    notes, is_ended = _HeldNotes(notes_write), trio.Event()
+    door = Door(Launcher(home), LineReader(in_read, MAX_LINE_BYTES), LineWriter(notes_write), notes, STAMPS)
+
+    async def run() -> None:
+        await door.run()
+        is_ended.set()
+
+    try:
+        with trio.fail_after(30):
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(run)
+                await notes.receipt_came.wait()
+                await trio.testing.wait_all_tasks_blocked(0.05)
+                assert not is_ended.is_set()
+                notes.let_go.set()
+        reader = LineReader(notes_read, MAX_LINE_BYTES)
+        assert [(await _read(reader))["door"] for _ in range(3)] == ["open", "text", "receipt"]
+    finally:
+        for fd in (in_read, notes_read, notes_write):
+            os.close(fd)

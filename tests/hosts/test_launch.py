@@ -9,7 +9,7 @@ from collections.abc import Callable
 import pytest
 import trio
 
-from hosts.homes import Home
+from hosts.homes import Home, HomeRefused
 from hosts.launch import MAX_LAUNCHES, Launcher
 from hosts.link import HostLink, KernelUnreachable, hello
 from kernel.protocol.host import InstancesList, KernelStop, Snapshot
@@ -132,3 +132,11 @@ async def test_a_kernel_that_ends_without_a_word_is_explained_by_its_last_line_o
     assert (refused.value.code, refused.value.detail["hint"]) == ("sandbox_incomplete", "no user namespaces")
     assert refused.value.detail["reason"] == "ended with exit code 1"
     assert home.log_file.stat().st_mode & 0o777 == 0o600
+
+
+async def test_a_log_that_cannot_be_opened_refuses_the_home(home: Home, launcher_of: LauncherOf, nursery: trio.Nursery) -> None:
+    home.create()
+    home.log_file.symlink_to("/dev/null")
+    with trio.fail_after(30), pytest.raises(HomeRefused, match="cannot be opened"):
+        await launcher_of("serve").attach(nursery, hello("view"))
+    assert not (home.folder / "launches").exists()

@@ -23,7 +23,7 @@ from lineup_sdk.protocol import messages as m
 from lineup_sdk.protocol import system_messages as y
 from tests.invariants import check_after_a_turn, check_all, check_trace
 from tests.model.kernel import ModelKernel
-from tests.model.memory import unlike_the_rows
+from tests.model.memory import left_undone, unlike_the_rows
 from tests.trace import Drained
 
 _Thing = TypeVar("_Thing")
@@ -124,6 +124,7 @@ class Model(RuleBasedStateMachine):
         self._looked_at = len(self.kernel.trace.events)
         require_none(check_after_a_turn(self.kernel.store._db._connection))
         require_none(unlike_the_rows(self.kernel.store))
+        require_none(left_undone(self.kernel.store))
 
     def teardown(self) -> None:
         """Faults stop, time runs out, receivers take what waits: then every promise is looked at, over rows and over the trace."""

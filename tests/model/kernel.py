@@ -241,7 +241,7 @@ class ModelKernel:
 
     def say_later(self, origin: Origin, command: object) -> None:
         """Say what may wait for the commit of something else."""
-        self._post(replace(self._turn(origin, command), may_wait=True))
+        self._post(self._turn(origin, command, may_wait=True))
 
     def say_all(self, said: Sequence[tuple[Origin, object]]) -> list[Outcome]:
         """Say these in one pass, by several."""
@@ -259,11 +259,11 @@ class ModelKernel:
     def _next_pass(self) -> None:
         self.turns._pass.number += 1
 
-    def _turn(self, origin: Origin, command: object) -> Turn:
+    def _turn(self, origin: Origin, command: object, *, may_wait: bool = False) -> Turn:
         spoken = replace(origin)
         self._origins.append(spoken)
         self.commands[id(spoken)] = command
-        return Turn(command=command, origin=spoken)
+        return Turn(command=command, origin=spoken, may_wait=may_wait)
 
     def _post(self, *turns: Turn) -> None:
         self.turns.post(*turns)

@@ -1,4 +1,4 @@
-"""Does what the store holds in memory say what its rows say? (kernel/store_memory.py, rule 1)"""
+"""What holds between two passes: memory says what the rows say (kernel/store_memory.py, rule 1), and no follow-up was forgotten."""
 
 from __future__ import annotations
 
@@ -46,6 +46,18 @@ def _differences(store: Store) -> Iterator[str]:
         state = merge_patch.encode(view.surfaces.state(surface.number))
         if decode_body(state) != _folded(store, surface.number) or len(state) != surface.state_bytes:
             yield f"the state of surface {surface.number}"
+
+
+_SETTLED = {
+    "a received call was not routed": "SELECT number FROM tool_call WHERE status = 'received'",
+    "a question was not presented": "SELECT number FROM interaction WHERE status = 'pending'",
+    "a presented notice was not accepted": "SELECT number FROM interaction WHERE kind = 'notice' AND status = 'presented'",
+}
+
+
+def left_undone(store: Store) -> list[str]:
+    """What the turn after the one that wrote it should have taken up."""
+    return [f"{what}: {number}" for what, sql in _SETTLED.items() for (number,) in store._db.run(sql)]
 
 
 def _folded(store: Store, number: int) -> object:

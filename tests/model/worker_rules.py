@@ -102,7 +102,7 @@ class WorkerRules(Model):
     def say_late(self, place: int, pick: int, what: str) -> None:
         """The words of any life there ever was, most of them gone."""
         origin = self.at(place, self.lives)
-        if origin is None or origin.instance_id in self.kernel.processes:
+        if origin is None or origin == self.kernel.worker(origin.instance_id):
             return
         said: dict[str, object] = {
             "complete": m.ToolComplete(call_id=self.call_id(pick), result={"ok": True}),

@@ -153,6 +153,7 @@ async def test_a_bad_manifest_is_refused_with_its_place(start: Starter, nursery:
     assert await kernel.wait_exited() == 1
     line = json.loads(kernel.log.read_text().splitlines()[-1])
     assert line["code"] == "manifest_invalid"
+    assert told.of_type("goodbye")[0]["detail"].items() >= {"pointer": line["pointer"], "expected": line["expected"]}.items()
     assert "Bad Name" not in kernel.log.read_text()
 
 
@@ -219,4 +220,5 @@ async def test_without_a_whole_sandbox_nothing_starts(reaping: None, tmp_path: P
     assert line["code"] == "sandbox_incomplete"
     assert line["layer"]
     assert line["hint"]
+    assert told.of_type("goodbye")[0]["detail"] == {name: line[name] for name in ("hint", "layer", "reason")}
     kernel.close()

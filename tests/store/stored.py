@@ -19,11 +19,11 @@ from kernel.core.records import AppSession, InboxRow, Instance, Interaction, Out
 from kernel.core.surface_records import Artifact, Surface
 from kernel.store import Store
 from kernel.store_interactions import read_interaction
+from kernel.store_outbox import read_outbox_row
 from kernel.store_rows import (
     read_app_session,
     read_inbox_row,
     read_instance,
-    read_outbox_row,
     read_timeline_message,
     read_tool_call,
 )

@@ -161,7 +161,7 @@ async def test_a_backup_that_does_not_prove_itself_is_refused_and_the_home_stays
     busy.close()
     damage(tmp_path / "backup")
     before = (home / "kernel.db").read_bytes()
-    with pytest.raises((BackupFailed, StoreRefused), match="^store_corrupt"):
+    with pytest.raises((BackupFailed, StoreRefused), match=r"^store_corrupt"):
         backup.restore(home, tmp_path / "backup")
     assert (home / "kernel.db").read_bytes() == before
     again = World(home)
