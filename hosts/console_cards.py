@@ -21,6 +21,7 @@ from kernel.protocol.agent import INTERACTION_ANSWER, INTERACTION_CARD, MESSAGE_
 from lineup_sdk.protocol.messages import JsonObject
 
 BAR_CELLS = 10
+_LOW_ROOM = 6  # lines: below that the heading gives way to the name of the App
 
 _AUTHORS = {"agent": ("Agent", "bold cyan"), "demo": ("Demo Agent", "bold magenta"), "person": ("You", "bold green")}
 _SENT = {"pending": "…", "acknowledged": "✓", "refused": "✗"}
@@ -241,7 +242,8 @@ def consent_answers(consent: JsonObject, width: int) -> list[Text]:
 def consent_panel(consent: JsonObject, waiting: int, width: int, room: int) -> list[Text]:
     """The question in a limited room; what does not fit is on its own page, and the answers always stand."""
     answers = consent_answers(consent, width)
-    lines = at_most(consent_lines(consent, waiting, width), max(room - len(answers), 0), "… /consent shows all of it")
+    lines = consent_lines(consent, waiting, width)
+    lines = at_most(lines if room > _LOW_ROOM else lines[1:], max(room - len(answers), 0), "… /consent shows all of it")
     return [*lines, *answers][:room]
 
 

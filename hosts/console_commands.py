@@ -104,8 +104,9 @@ def _why(state: ConsoleState, words: list[str]) -> list[Message]:
         notify(state, "Name a call, a question or an app: /why NUMBER, /why APP")
         return []
     word = words[0].removeprefix("#")
-    named = [instance for instance in _known_instances(state) if instance["app_scope"] == word]
-    return [Explain(what=str(named[0]["instance_id"]) if named else word)]
+    named = [str(instance["instance_id"]) for instance in _known_instances(state) if instance["app_scope"] == word]
+    named += [ident for ident, question in state.mirror.interactions.items() if str(question["number"]) == word]
+    return [Explain(what=named[0] if named else word)]
 
 
 def _known_instances(state: ConsoleState) -> list[JsonObject]:

@@ -30,6 +30,7 @@ MIN_WIDTH, MIN_HEIGHT = 20, 6
 MAX_INPUT_LINES = 4
 _ENDED_SHOWN = 3
 _QUESTIONS_SHOWN = 3
+_ASKED_AT_LEAST = 6  # lines for what is asked of the person, if there are so many
 
 
 def draw(state: ConsoleState, width: int, height: int) -> list[Text]:
@@ -38,7 +39,7 @@ def draw(state: ConsoleState, width: int, height: int) -> list[Text]:
         return _fit([Text("too small")], width, height)
     bottom = [*_notice_lines(state, width), *input_lines(state, width)[0]]
     room = height - 1 - len(bottom)
-    asked = _asked_lines(state, width, room * 3 // 5)
+    asked = _asked_lines(state, width, max(room * 3 // 5, min(room, _ASKED_AT_LEAST)))
     room -= len(asked)
     middle = _wide_middle(state, width, room) if width >= WIDE else _narrow_middle(state, width, room)
     return _fit([_header(state, width), *middle, *asked, *bottom], width, height)
@@ -205,7 +206,7 @@ def _modal(state: ConsoleState) -> JsonObject:
 def _side_lines(state: ConsoleState, width: int, room: int) -> list[Text]:
     mirror = state.mirror
     apps = [instance_line(state, instance, width) for instance in mirror.live_instances() if instance["app_scope"] != CHAT]
-    apps += failed_lines(state, width)
+    apps += failed_lines(state, width, has_room=width == SIDE_CELLS)
     open_calls = [line for call in mirror.open_calls() for line in call_lines(state, call, width)]
     ended = [ended_line(call, width) for call in mirror.ended_calls()[:_ENDED_SHOWN]]
     lines = [title("Apps", width), *(apps or [Text("  none running", style="dim")]), title("Calls", width)]

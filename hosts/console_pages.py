@@ -113,8 +113,8 @@ def instance_line(state: ConsoleState, instance: JsonObject, width: int) -> Text
     return cut(line, width)
 
 
-def failed_lines(state: ConsoleState, width: int) -> list[Text]:
-    """Apps whose last instance failed and left its session open: why, and what the person can do."""
+def failed_lines(state: ConsoleState, width: int, *, has_room: bool = True) -> list[Text]:
+    """Apps whose last instance failed and left its session open: why, and, where there is room, what the person can do."""
     alive = {instance["app_scope"] for instance in state.mirror.instances.values() if instance["state"] not in GONE_STATES}
     failed = [one for one in state.sessions if one["failed"] and one["state"] == "open" and one["app_scope"] not in alive]
     lines: list[Text] = []
@@ -122,7 +122,8 @@ def failed_lines(state: ConsoleState, width: int) -> list[Text]:
         scope = one_line(str(session["app_scope"]), 40)
         head = Text("✗ ", style="bold red").append(one_line(str(session["title"]), 30))
         lines.append(cut(head.append(f" failed: {one_line(str(session.get('error', 'unknown')), 40)}", style="red"), width))
-        lines += wrap(f"  /why {scope} · /logs {scope} · /open {scope} again · /empty {scope}", width, "yellow")
+        if has_room:
+            lines += wrap(f"  /why {scope} · /logs {scope} · /open {scope} again · /empty {scope}", width, "yellow")
     return lines
 
 

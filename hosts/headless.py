@@ -35,6 +35,8 @@ from kernel.protocol.host import (
     MessageSend,
 )
 from kernel.protocol.host_capabilities import ConsentAnswer, PermissionsList, PermissionsReset, PermissionsRevoke
+from kernel.protocol.host_interactions import InteractionAnswer, InteractionsList
+from kernel.protocol.host_sessions import AppOpen, SessionsContinue, SessionsList
 from lineup_sdk.protocol.messages import JsonObject
 
 _T = TypeVar("_T")
@@ -103,6 +105,39 @@ class Headless:
     async def status(self) -> JsonObject:
         """Return what the kernel says of itself."""
         return await self._view.request(KernelStatus())
+
+    async def open_app(self, app_scope: str) -> None:
+        """Open an App and bring it to the front. Raises: Refused(app_instance_not_found, app_disabled, lifecycle_denied, …)."""
+        await self._view.request(AppOpen(app_scope=app_scope))
+
+    async def sessions(self, limit: int = 50) -> list[JsonObject]:
+        """List App sessions, newest first."""
+        return list((await self._view.request(SessionsList(limit=limit)))["sessions"])
+
+    async def continue_session(self, app_session_id: str) -> str:
+        """Go on with a closed session; returns the id of the new one. Raises: as open_app."""
+        return str((await self._view.request(SessionsContinue(app_session_id=app_session_id)))["app_session_id"])
+
+    async def interactions(self, state: str | None = None, limit: int = 50) -> list[JsonObject]:
+        """List questions and notices, newest first. state: open | ended | one status."""
+        return list((await self._view.request(InteractionsList(state=state, limit=limit)))["interactions"])
+
+    async def answer(self, interaction_id: str, given: JsonObject) -> None:
+        """Answer what this view shows: {action_ids} | {approved} | {fields} | {declined}.
+
+        Raises: Refused(answer_invalid, interaction_already_final); KeyError for one this view does not show.
+        """
+        shown = str(self.mirror.interactions[interaction_id]["shown_digest"])
+        await self._view.request(InteractionAnswer(interaction_id=interaction_id, answer=given, shown_digest=shown))
+
+    async def wait_question(self, call_id: str) -> JsonObject:
+        """Wait until the question of a call is presented; returns its summary."""
+
+        def find(mirror: Mirror) -> JsonObject | None:
+            asked = (one for one in mirror.interactions.values() if one.get("call_id") == call_id)
+            return next((one for one in asked if one["status"] != "pending"), None)
+
+        return await self.wait_until(find)
 
     async def answer_consent(self, request_id: str, decision: str) -> None:
         """Answer a consent question that waits. decision: once | while_open | always | deny | never.

@@ -38,6 +38,7 @@ EXIT_SECONDS = 10.0  # from a closed channel to the end of the process
 _LOCKED_EXIT = 8
 _VIEW_FD = 3
 _LOG_TAIL_BYTES = 4096
+MAX_LOG_BYTES = 4 * 1024 * 1024  # a start that finds kernel.log bigger puts it aside as kernel.log.1, in the place of the one before
 
 
 class Launcher:
@@ -153,6 +154,8 @@ class Launcher:
 
     def _open_log(self) -> int:
         try:
+            if self.home.log_file.exists() and self.home.log_file.stat().st_size > MAX_LOG_BYTES:
+                self.home.log_file.replace(self.home.log_file.with_name("kernel.log.1"))
             return os.open(self.home.log_file, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         except OSError as error:
             raise HomeRefused(f"kernel.log in the home folder cannot be opened: {os.strerror(error.errno or 0)}") from error

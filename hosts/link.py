@@ -26,7 +26,7 @@ from hosts.homes import Home
 from kernel.protocol.host import TO_HOST, Goodbye, HostHello, HostReply, HostWelcome
 from lineup_sdk.channel import Channel, ChannelClosed, ChannelOverflow
 from lineup_sdk.protocol.codes import Code
-from lineup_sdk.protocol.framing import ProtocolViolation
+from lineup_sdk.protocol.framing import ProtocolViolation, check_value
 from lineup_sdk.protocol.limits import MAX_FRAME_BYTES, WIRE_VERSION
 from lineup_sdk.protocol.messages import Chunk, JsonObject, Message, to_frame
 
@@ -149,13 +149,16 @@ class HostLink:
     def _queue(self, message: Message, request_id: int | None) -> None:
         if self.is_lost:
             raise LinkLost
+        frame = to_frame(message, request_id)
         try:
-            self._channel.send(to_frame(message, request_id))
+            check_value(frame)  # an argument of the command line may be anything; the kernel would close the channel over it
+        except ProtocolViolation as error:
+            raise Refused(Code.PROTOCOL_VIOLATION, {"expected": "a value that the wire admits", "reason": error.reason}) from error
+        try:
+            self._channel.send(frame)
             self._channel.flush()
         except ProtocolViolation as error:
             raise Refused(Code.LIMIT_EXCEEDED, {"expected": f"at most {MAX_FRAME_BYTES} bytes in one message"}) from error
-        except UnicodeEncodeError as error:  # an argument of the command line that is not UTF-8
-            raise Refused(Code.PROTOCOL_VIOLATION, {"expected": "UTF-8 text"}) from error
         except ChannelOverflow as error:
             self.close()
             raise LinkLost from error

@@ -5,21 +5,23 @@ Rules:
 2. Each inbound envelope gets one receipt, after the commit that accepted or refused it.
 3. Only committed rows leave: in order, again after a reconnect until acknowledged, same id, same bytes; at most WINDOW in flight.
 4. An acknowledgement may wait for the commit of something else: nobody is answered, and a lost one only makes its row come again.
+   The receipt of an accepted call may wait for the write of something else: mostly its result is next.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 import trio
 
 from kernel import log
 from kernel.core.decision import Detail, Origin, PumpOutbox, Speaker
 from kernel.core.events import AgentAttached, AgentLeft, EnvelopeRefused
-from kernel.core.records import OutboxRow, Source, decode_body
+from kernel.core.records import OutboxRow, Source, encode_body
 from kernel.presence import Presence
-from kernel.protocol.agent import Envelope
+from kernel.protocol.agent import Envelope, ToolInvoke
 from kernel.protocol.envelopes import parse_envelope, readable_message_id
 from kernel.protocol.host import EnvelopeReceipt, EnvelopeSent, EnvelopeSubmit, Goodbye, HostHello, HostWelcome, OutboxAcknowledge
 from kernel.protocol.host_sessions import OutboxRefuse
@@ -33,6 +35,9 @@ from lineup_sdk.protocol.limits import WIRE_VERSION
 from lineup_sdk.protocol.messages import JsonObject, Message, to_frame
 
 WINDOW = 256  # rows sent and not acknowledged
+# The frame of a row up to its envelope, whose bytes stand in the row: an EnvelopeSent with its last byte, an empty map, taken off.
+_ENVELOPE_SENT = encode_body(to_frame(EnvelopeSent(envelope={})))[:-1]
+_Frame = TypeVar("_Frame")
 _FIRST_CHANNEL = 1_000_000_000  # apart from the other ports' keys, so that refusals are counted apart
 
 
@@ -177,9 +182,12 @@ class AgentPort:
             door.channel.close()
 
     def _put_receipt(self, door: _Door, message_id: str | None, outcome: Outcome) -> None:
+        is_late = outcome.accepted and isinstance(outcome.turn.command, ToolInvoke)
         code = outcome.code.value if outcome.code is not None else None
         detail = outcome.detail.as_json() if outcome.detail is not None else None
-        self._put(door, EnvelopeReceipt(message_id=message_id, accepted=outcome.accepted, code=code, detail=detail))
+        receipt = to_frame(EnvelopeReceipt(message_id=message_id, accepted=outcome.accepted, code=code, detail=detail))
+        self._queue(door, receipt, door.channel.queue_late if is_late else door.channel.queue)
+        self._is_dirty |= not is_late
 
     def pump(self, effect: PumpOutbox) -> None:
         """Effect: rows of this destination may be waiting."""
@@ -220,16 +228,18 @@ class AgentPort:
 
     def _put_row(self, door: _Door, row: OutboxRow) -> None:
         door.in_flight.add(row.message_id)
-        self._put(door, EnvelopeSent(envelope=decode_body(row.envelope_cbor)))
+        self._queue(door, _ENVELOPE_SENT + row.envelope_cbor, door.channel.queue_body)
+        self._is_dirty = True
 
     def _put(self, door: _Door, message: Message) -> None:
+        self._queue(door, to_frame(message), door.channel.queue)
+        self._is_dirty = True
+
+    def _queue(self, door: _Door, frame: _Frame, queue: Callable[[_Frame], None]) -> None:
         try:
-            door.channel.queue(to_frame(message))
+            queue(frame)
         except (ChannelClosed, ChannelOverflow):
             door.channel.close()
-            return
         except ProtocolViolation:  # our own frame is too big for the wire; never the end of the kernel
             log.trouble("agent.frame_too_big")
             door.channel.close()
-            return
-        self._is_dirty = True

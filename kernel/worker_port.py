@@ -4,7 +4,8 @@ Rules:
 1. Who speaks is known by the channel: Origin is made once, when the instance gets its process.
 2. A broken frame, an unknown type or a flood of refusals ends this channel and nothing else.
 3. A worker that is over its budget is not read for a while; one that does not read is cut when its queue is full.
-4. All frames of one read are posted together, so that accept and a quick result share one commit.
+4. All frames of one read are posted together, so that accept and a quick result share one commit. Their receipts may wait for the
+   write of something else: mostly the next call.
 """
 
 from __future__ import annotations
@@ -34,7 +35,20 @@ from kernel.turns import Outcome, Turn
 from lineup_sdk.channel import Channel, ChannelClosed, ChannelOverflow
 from lineup_sdk.protocol.framing import ProtocolViolation, decode_item
 from lineup_sdk.protocol.limits import WINDOW_BYTES, WIRE_VERSION
-from lineup_sdk.protocol.messages import Chunk, JsonObject, LogWrite, Message, Ping, Pong, Reply, Welcome, to_frame
+from lineup_sdk.protocol.messages import (
+    Chunk,
+    Hello,
+    JsonObject,
+    LogWrite,
+    Message,
+    Ping,
+    Pong,
+    Reply,
+    ToolAccept,
+    ToolComplete,
+    Welcome,
+    to_frame,
+)
 from lineup_sdk.protocol.surface_messages import ArtifactPut, SurfaceChanged, SurfaceClose, SurfaceOpen, SurfaceRead, SurfaceUpdate
 
 CONTENT_SECONDS_PER_BYTE = 10e-9  # what writing out a state costs the kernel, measured; booked on the worker's budget
@@ -195,6 +209,8 @@ class WorkerPort:
             request_id, message = denied.request_id, None
         if message is None:
             return [Turn(command=DeniedRequest(), origin=self._origin(worker, request_id))]
+        if isinstance(message, Hello):  # it opened the channel, and there is no row for it: never a command
+            raise ProtocolViolation("out_of_place")
         if isinstance(message, Pong):
             if message.n <= worker.pings:  # one that was not asked for yet answers nothing
                 worker.pongs = max(worker.pongs, message.n)
@@ -240,7 +256,7 @@ class WorkerPort:
             if outcome.accepted and outcome.value is not None:
                 self._put(worker, Reply(id=request_id, value=outcome.value))
             else:
-                self._put(worker, Reply(id=request_id, receipt=receipt(outcome)))
+                self._put(worker, Reply(id=request_id, receipt=receipt(outcome)), is_late=_may_linger(outcome))
         if outcome.is_violation:
             worker.is_violation = True
             worker.channel.close()
@@ -299,9 +315,10 @@ class WorkerPort:
             except ChannelClosed:
                 worker.channel.close()
 
-    def _put(self, worker: Worker, message: Message) -> None:
+    def _put(self, worker: Worker, message: Message, *, is_late: bool = False) -> None:
+        queue = worker.channel.queue_late if is_late else worker.channel.queue
         try:
-            worker.channel.queue(to_frame(message))  # effects and replies are flushed at the end of their pass
+            queue(to_frame(message))  # effects and replies are flushed at the end of their pass
         except (ChannelClosed, ChannelOverflow):
             worker.channel.close()
             return
@@ -309,9 +326,14 @@ class WorkerPort:
             log.trouble("worker.frame_too_big", instance_id=worker.origin.instance_id)
             worker.channel.close()
             return
-        if not worker.is_dirty:
+        if not (is_late or worker.is_dirty):
             worker.is_dirty = True
             self._dirty.append(worker)
+
+
+def _may_linger(outcome: Outcome) -> bool:
+    """The receipt of an accepted beginning or end of a call: its App has nothing more to do about it."""
+    return outcome.accepted and isinstance(outcome.turn.command, ToolAccept | ToolComplete)
 
 
 def receipt(outcome: Outcome) -> JsonObject:

@@ -49,7 +49,7 @@ def check_inv_02(trace: Trace) -> list[str]:
     numbers: dict[str, int] = {}
     newest: dict[tuple[str, int], int] = {}
     found: list[str] = []
-    for event in trace.events:
+    for event in trace.since_restore().events:
         if isinstance(event, Decided):
             numbers |= {row.message_id: row.number for row in event.puts_of(InboxRow)}
             if event.name == "inbox.retry":  # what the person sends again comes when it comes

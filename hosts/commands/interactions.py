@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Annotated
 
 import typer
@@ -67,14 +67,18 @@ def answer(
 ) -> None:
     """Answer a question of the Agent or an app; asks you for what the command line does not say."""
     setting = setting_of(context)
-    shown = _find(setting, question)
-    given = _given(shown, choose or [], yes, field or [], declined=declined)
-    receipt = _send(setting, shown, given) if given is not None else _ask_person(setting, shown)
+    shown = find([one for one in _open_ones(setting) if one["kind"] != "notice"], question)
+    said = given(shown, choose or [], yes, field or [], declined=declined)
+    if said is None:
+        _require_terminal(shown)
+        receipt = ask_person(shown, lambda answer: _send(setting, shown, answer), sys.stdin.readline)
+    else:
+        receipt = _send(setting, shown, said)
     write_data(receipt, [f"Answered {visible(str(shown['interaction_id']))}."], chosen)
 
 
-def _find(setting: Setting, name: str | None) -> JsonObject:
-    waiting = [one for one in _open_ones(setting) if one["kind"] != "notice"]
+def find(waiting: Sequence[JsonObject], name: str | None) -> JsonObject:
+    """The question that is meant: by id or number, or the only one. Raises: Failure (usage, interaction_not_found)."""
     word = (name or "").removeprefix("#")
     found = [one for one in waiting if name is None or word in (str(one["number"]), one["interaction_id"])]
     if len(found) == 1:
@@ -104,7 +108,7 @@ def _send(setting: Setting, shown: JsonObject, given: JsonObject) -> JsonObject:
 # --- what the command line says
 
 
-def _given(shown: JsonObject, choose: list[str], yes: bool | None, fields: list[str], *, declined: bool) -> JsonObject | None:
+def given(shown: JsonObject, choose: list[str], yes: bool | None, fields: list[str], *, declined: bool) -> JsonObject | None:
     """The answer in the options, or None when there is none. Raises: Failure (usage)."""
     said = {"--choose": bool(choose), "--decline": declined, "--field": bool(fields), "--yes": yes is not None}
     options = [name for name, is_said in said.items() if is_said]
@@ -144,20 +148,24 @@ def _field(shown: JsonObject, said: str) -> tuple[str, object]:
 # --- asking at a terminal
 
 
-def _ask_person(setting: Setting, shown: JsonObject) -> JsonObject:
+def _require_terminal(shown: JsonObject) -> None:
     if not (os.isatty(0) and os.isatty(2)):
         kinds = {"choice": "--choose or --decline", "confirm": "--yes or --no", "input": "--field or --decline"}
         raise usage("say the answer, or use a terminal", pointer="command line", expected=kinds[str(shown["kind"])])
+
+
+def ask_person(shown: JsonObject, send: Callable[[JsonObject], JsonObject], read_line: Callable[[], str]) -> JsonObject:
+    """Ask until the kernel takes the answer; returns its receipt. Raises: Failure (also at the end of input)."""
     for line in _question_text(shown):
         print_note(line)
     form = console_form.open_form(shown)
     while True:
-        given = _next_answer(form)
-        if isinstance(given, Form):
-            form = given
+        said = _next_answer(form, read_line)
+        if isinstance(said, Form):
+            form = said
             continue
         try:
-            return _send(setting, shown, given)
+            return send(said)
         except Failure as refused:
             if refused.code != Code.ANSWER_INVALID:
                 raise
@@ -172,15 +180,16 @@ def _question_text(shown: JsonObject) -> list[str]:
     return lines if shown["kind"] == "confirm" else [*lines, "(/decline: you do not want to answer)"]
 
 
-def _next_answer(form: Form) -> Form | JsonObject:
+def _next_answer(form: Form, read_line: Callable[[], str]) -> Form | JsonObject:
     """Ask for the next line; the form it leads to, or the answer that is complete."""
     has_fields = form.kind == "input"
     if has_fields and form.current is None:
         return console_form.take_line(form, "").answer or {"fields": {}}
     sys.stderr.write(console_form.prompt_of(form))
     sys.stderr.flush()
-    line = sys.stdin.readline()
+    line = read_line()
     if not line:
+        print_note("")
         raise Failure("interrupted_by_person", exit_code=Exit.INTERRUPTED)
     text = line.rstrip("\n")
     if text == "/decline" and console_form.can_decline(form.interaction):

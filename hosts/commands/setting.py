@@ -111,6 +111,10 @@ def ask(setting: Setting, *messages: Message) -> list[JsonObject]:
                 link = await connect(nursery, setting.home, hello("admin", label="command"))
                 try:
                     answers += [await link.request(message) for message in messages]
+                except LinkLost:
+                    if link.farewell is None:
+                        raise
+                    raise Failure(link.farewell.code, link.farewell.detail) from None  # the kernel is there: it would not take this
                 finally:
                     link.close()
         return answers

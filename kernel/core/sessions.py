@@ -33,8 +33,8 @@ def start_empty(view: View, origin: Origin, stamp: Stamp, command: AppStartEmpty
     """The person starts an App that remembers nothing. Raises: as open_app; Rejected(lifecycle_denied) while it has an instance."""
     draft = Draft(view, origin, stamp)
     manifest = _require_app(view, command.app_scope)
-    if view.current_instance(manifest.app_scope) is not None:
-        raise Rejected(Code.LIFECYCLE_DENIED, Detail(hint="close the App first"))
+    if manifest.app_scope == SYSTEM_SCOPE or view.current_instance(manifest.app_scope) is not None:
+        raise Rejected(Code.LIFECYCLE_DENIED, Detail(hint="close the App first; the conversation is never started anew"))
     _require_startable(view, manifest)
     left = view.open_session(manifest.app_scope)
     if left is not None:

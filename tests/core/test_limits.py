@@ -34,6 +34,7 @@ CROSSED_BESIDE = {  # in the file of their noun
     "MAX_ARTIFACT_BYTES_OF_SESSION": "test_artifacts.py",
     "MAX_CAPABILITY_REASON": "test_capabilities.py",
     "MAX_EVENT_NAME": "test_surfaces.py",
+    "SWEPT_A_TURN": "test_retention.py",
     "MAX_OPEN_CAPABILITY_REQUESTS": "test_capabilities.py",
     "MAX_OPEN_CAPABILITY_REQUESTS_OF_INSTANCE": "test_capabilities.py",
     "MAX_PATCHES": "test_surfaces.py",

@@ -38,6 +38,7 @@ class DyingStore(Store):
     """A store that knows its moment."""
 
     _is_near = False
+    _was_full = False
 
     def apply(self, decision: Decision, *, command: str, **more: Any) -> None:
         """As the real one, up to its moment."""
@@ -52,8 +53,8 @@ class DyingStore(Store):
 
     def commit(self) -> None:
         """As the real one, up to its moment."""
-        if self._is_near and MOMENT == "full":
-            self._is_near = False  # once: then there is room
+        if self._is_near and MOMENT == "full" and not self._was_full:
+            self._was_full = True  # once: then there is room
             self.abandon()  # as a storage that failed does: closed, what was written is undecided
             raise StorageFailed(Code.STORE_FULL)
         super().commit()

@@ -7,6 +7,7 @@ that do not exist, the path of the home. It may be in kernel.db, and nowhere els
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -37,6 +38,7 @@ ELSEWHERE = {
     Code.STORE_LOCKED: "tests/processes/test_life.py",
     Code.STORE_NEWER: "tests/processes/test_life.py",
     Code.SURFACE_UNAVAILABLE: "tests/core",
+    Code.UNAVAILABLE: "tests/processes/test_upkeep.py",
     Code.UNKNOWN: "tests/faults/test_moments.py",
 }
 
@@ -227,9 +229,10 @@ async def test_no_word_of_anybody_is_in_what_the_kernel_writes(
             last = await kernel.first_view(nursery)
             door = await kernel.agent(nursery)
             door.submit(door.envelope("tool.call", {"call_id": MARK, "tool_id": MARK, "inventory_revision": MARK, "input": {MARK: MARK}}))
-            if moment == "full":
-                last.put(MessageSend(text=MARK), 1)
-            assert await kernel.wait_exited() == 1
+            if moment == "full":  # it waits for room; the person is refused
+                assert (await last.ask(MessageSend(text=MARK)))["code"] == "store_full"
+                kernel.kill()
+            assert await kernel.wait_exited() == (1 if moment == "broken" else -signal.SIGKILL)
             kernel.close()
     finally:
         kernel.close()

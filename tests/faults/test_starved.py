@@ -141,9 +141,7 @@ async def be_full(kernel: Kernel) -> None:
 
 
 @pytest.mark.clause("12")
-async def test_who_asks_is_refused_and_what_the_doors_handed_over_waits(
-    kernel: Kernel, autojump_clock: trio.testing.MockClock
-) -> None:
+async def test_who_asks_is_refused_and_what_the_doors_handed_over_waits(kernel: Kernel, autojump_clock: trio.testing.MockClock) -> None:
     await be_full(kernel)
     assert kernel.turns.is_starved
     assert kernel.doors == ["shut"]
@@ -168,9 +166,7 @@ async def test_who_asks_is_refused_and_what_the_doors_handed_over_waits(
 
 
 @pytest.mark.clause("12")
-async def test_a_turn_that_found_no_room_left_nothing_and_is_not_done_twice(
-    kernel: Kernel, autojump_clock: trio.testing.MockClock
-) -> None:
+async def test_a_turn_that_found_no_room_left_nothing_and_is_not_done_twice(kernel: Kernel, autojump_clock: trio.testing.MockClock) -> None:
     await trio.testing.wait_all_tasks_blocked()
     kernel.store.trouble = Code.STORE_FULL
     number = kernel.store.next_number
@@ -200,7 +196,9 @@ async def test_a_full_disk_that_had_taken_the_transaction_after_all_is_undecided
 
 @pytest.mark.clause("12")
 @pytest.mark.parametrize("code", [Code.STORE_CORRUPT, Code.UNKNOWN])
-async def test_any_other_trouble_of_the_storage_stops_the_kernel(kernel: Kernel, code: Code, autojump_clock: trio.testing.MockClock) -> None:
+async def test_any_other_trouble_of_the_storage_stops_the_kernel(
+    kernel: Kernel, code: Code, autojump_clock: trio.testing.MockClock
+) -> None:
     await trio.testing.wait_all_tasks_blocked()
     kernel.store.trouble = code
     kernel.outcomes.clear()

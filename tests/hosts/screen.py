@@ -24,7 +24,7 @@ from typing import Any
 
 from hosts.homes import Home
 
-SECONDS = 20
+SECONDS = 60
 LINEUP = (sys.executable, "-P", "-m", "hosts.cli")
 _SEQUENCE = re.compile(r"\x1b\[([?0-9;]*)([A-Za-z])|\x1b\][^\x07]*\x07")
 _NAMES = itertools.count(1)
@@ -71,12 +71,12 @@ class Screen:
 
     def wait_text(self, *wanted: str) -> str:
         """Wait until all of these stand on the screen at once; return it."""
-        return self._wait(lambda: all(one in self.text() for one in wanted), f"{wanted}")
+        return self.wait_for(lambda: all(one in self.text() for one in wanted), f"{wanted}")
 
     def wait_without(self, unwanted: str) -> str:
-        return self._wait(lambda: unwanted not in self.text(), f"no {unwanted}")
+        return self.wait_for(lambda: unwanted not in self.text(), f"no {unwanted}")
 
-    def _wait(self, is_so: Any, what: str) -> str:
+    def wait_for(self, is_so: Any, what: str) -> str:
         deadline = time.monotonic() + SECONDS
         while not is_so():
             assert time.monotonic() < deadline, f"waited for {what}:\n{self.text()}"
@@ -90,7 +90,7 @@ class Screen:
             self._read(left)
 
     def wait_raw(self, wanted: bytes) -> None:
-        self._wait(lambda: wanted in self.raw, repr(wanted))
+        self.wait_for(lambda: wanted in self.raw, repr(wanted))
 
     def _read(self, seconds: float) -> None:
         if select.select([self.master], [], [], seconds)[0]:

@@ -63,9 +63,38 @@ def message(number: int, text: str, author: str = "agent", **more: Any) -> dict[
     } | more  # fmt: skip
 
 
+def question(number: int = 20, kind: str = "choice", request: dict[str, Any] | None = None, **more: Any) -> dict[str, Any]:
+    asked = request or {
+        "title": "Colour", "prompt": "Which?", "mode": "single-choice",
+        "actions": [{"id": "red", "label": "Red"}, {"id": "blue", "label": "Blue"}],
+    }  # fmt: skip
+    return {
+        "number": number, "interaction_id": f"int_{number}", "kind": kind, "source": "agent_tool", "owner_app_scope": "chat",
+        "request": asked, "shown_digest": f"digest {number}", "place": "inline", "status": "presented", "created_at": NOW,
+        "updated_at": NOW,
+    } | more  # fmt: skip
+
+
+def surface(scope: str = "task-dashboard", **more: Any) -> dict[str, Any]:
+    return {
+        "surface_id": f"srf_{scope}", "app_scope": scope, "app_session_id": f"ses_{scope}", "title": "Task Dashboard",
+        "container": "isolated", "version": 1, "is_open": True, "text": "tasks:\n  t1: running",
+    } | more  # fmt: skip
+
+
+def consent(number: int = 30, **more: Any) -> dict[str, Any]:
+    return {
+        "number": number, "request_id": f"cap_{number}", "capability": "clipboard.write", "title": "Replace what is on the clipboard",
+        "app_scope": "task-dashboard", "app_title": "Task Dashboard", "instance_id": "inst_1", "reason": "To paste it",
+        "arguments": {"text": "copied"}, "scopes": ["once", "while_open", "always"], "shown": f"shown {number}", "status": "asked",
+        "created_at": NOW,
+    } | more  # fmt: skip
+
+
 def empty_state() -> dict[str, Any]:
     return {
         "calls": [], "instances": [], "focus": [], "messages": [], "apps": [app()], "revision": "epoch.1",
+        "interactions": [], "surfaces": [], "consents": [],
         "agent": {"connected": False, "demo": False}, "kernel": {"version": "0.1.0", "epoch": "epoch"},
     }  # fmt: skip
 
@@ -77,6 +106,7 @@ class Peer:
     channel: Channel
     role: str = ""
     seq: int = 0
+    providers: tuple[str, ...] = ()
 
     def send(self, frame: dict[str, Any]) -> None:
         with suppress(ChannelClosed):  # a host that is gone is seen by the reader
@@ -110,7 +140,10 @@ class ScriptedKernel:
                 peer.send({"type": "delta", "seq": peer.seq, "changes": list(changes)})
 
     def _apply(self, kind: str, value: Any) -> None:
-        lists = {"call": ("calls", "number"), "message": ("messages", "number"), "instance": ("instances", "instance_id")}
+        lists = {
+            "call": ("calls", "number"), "message": ("messages", "number"), "instance": ("instances", "instance_id"),
+            "interaction": ("interactions", "interaction_id"), "surface": ("surfaces", "surface_id"), "consent": ("consents", "request_id"),
+        }  # fmt: skip
         if kind not in lists:
             self.state[kind] = value
             return
@@ -202,7 +235,9 @@ class ScriptedKernel:
             peer.send({"type": "goodbye", "code": code})
             return False
         peer.role = hello["role"]
+        peer.providers = tuple(hello.get("providers") or ())
         self.peers.append(peer)
+        self.state["kernel"]["providers"] = list(peer.providers)
         welcome = {"wire": 1, "epoch": "epoch", "view_id": "view_1", "conversation_id": CONVERSATION, "revision": self.state["revision"]}
         peer.send({"type": "welcome"} | welcome)
         if peer.role == "view":

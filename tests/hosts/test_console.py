@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import get_args
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -11,13 +13,27 @@ from hosts import console_line
 from hosts.console_draw import MAX_INPUT_LINES, cursor_place, draw
 from hosts.console_keys import Key, KeyReader, Named, Typed
 from hosts.console_line import InputLine
-from hosts.console_state import Action, CancelCall, CloseApp, ConsoleState, RaiseApp, ReadLogs, Say, press
+from hosts.console_press import press
+from hosts.console_state import ConsoleState, Page
 from hosts.mirror import from_snapshot
 from hosts.output import Exit
-from kernel.protocol.host import Snapshot
-from tests.hosts.scripted_kernel import call, empty_state, instance, message
+from kernel.protocol.host import AppClose, CallCancel, FocusRaise, LogsRead, MessageSend, Snapshot
+from kernel.protocol.host_sessions import AppOpen, AppStartEmpty, SessionsContinue, SessionsList, SessionsShow
+from kernel.protocol.host_upkeep import Explain, InboxDrop, InboxParked, InboxRetry
+from lineup_sdk.protocol.messages import Message
+from tests.hosts.scripted_kernel import NOW, call, empty_state, instance, message
 
 SIZES = [(20, 6), (40, 10), (80, 24), (99, 30), (100, 30), (140, 40), (250, 70)]
+
+
+SESSION = {
+    "number": 40, "app_session_id": "ses_40", "app_scope": "old", "title": "Old App", "state": "open", "failed": True, "messages": 1,
+    "opened_at": NOW, "newest_instance_id": "inst_old", "error": "app_crashed",
+}  # fmt: skip
+PARKED = {
+    "number": 50, "app_scope": "old", "instance_id": "inst_old", "topic": "old.note", "delivery_count": 2, "crash_count": 2, "size": 9,
+    "created_at": NOW,
+}  # fmt: skip
 
 
 def console() -> ConsoleState:
@@ -34,12 +50,19 @@ def console() -> ConsoleState:
     return ConsoleState(mirror=from_snapshot(Snapshot(seq=0, state=state)), phase="up")
 
 
+def console_with_history() -> ConsoleState:
+    made = console()
+    made.sessions = [SESSION]
+    made.parked = [PARKED]
+    return made
+
+
 def screen(state: ConsoleState, width: int = 80, height: int = 24) -> str:
     return "\n".join(line.plain for line in draw(state, width, height))
 
 
-def type_in(state: ConsoleState, text: str) -> list[Action]:
-    actions: list[Action] = []
+def type_in(state: ConsoleState, text: str) -> list[Message]:
+    actions: list[Message] = []
     for key in [*(Typed(character) for character in text), Named("enter")]:
         actions += press(state, key)
     return actions
@@ -50,8 +73,8 @@ def type_in(state: ConsoleState, text: str) -> list[Action]:
 
 @pytest.mark.parametrize(("width", "height"), SIZES)
 def test_every_size_is_filled_exactly_and_nothing_is_wider(width: int, height: int) -> None:
-    for page in ("conversation", "help", "calls", "apps", "logs"):
-        state = console()
+    for page in get_args(Page):
+        state = console_with_history()
         state.page = page
         lines = draw(state, width, height)
         assert len(lines) == height
@@ -151,8 +174,8 @@ def test_a_long_input_shows_the_lines_around_the_cursor() -> None:
 @pytest.mark.clause("11.5")
 def test_what_is_typed_is_said_to_the_agent() -> None:
     state = console()
-    assert type_in(state, "hello /there") == [Say("hello /there")]
-    assert type_in(state, "//slash") == [Say("/slash")]
+    assert type_in(state, "hello /there") == [MessageSend(text="hello /there")]
+    assert type_in(state, "//slash") == [MessageSend(text="/slash")]
     assert type_in(state, "   ") == []
     assert state.line.text == ""
 
@@ -160,27 +183,54 @@ def test_what_is_typed_is_said_to_the_agent() -> None:
 @pytest.mark.parametrize(
     ("typed", "action"),
     [
-        ("/cancel 2", CancelCall("call_2")),
-        ("/cancel #3", CancelCall("call_3")),
-        ("/cancel call_2", CancelCall("call_2")),
-        ("/front whiteboard", RaiseApp("inst_2")),
-        ("/front chat", RaiseApp("chat")),
-        ("/close whiteboard", CloseApp("inst_2", cancel_calls=False)),
-        ("/logs inst_1", ReadLogs("inst_1")),
+        ("/cancel 2", CallCancel(call_id="call_2")),
+        ("/cancel #3", CallCancel(call_id="call_3")),
+        ("/cancel call_2", CallCancel(call_id="call_2")),
+        ("/front whiteboard", FocusRaise(instance_id="inst_2")),
+        ("/front chat", FocusRaise(instance_id="chat")),
+        ("/close whiteboard", AppClose(instance_id="inst_2")),
+        ("/logs inst_1", LogsRead(instance_id="inst_1")),
+        ("/logs old", LogsRead(instance_id="inst_old")),
+        ("/why 2", Explain(what="2")),
+        ("/why old", Explain(what="inst_old")),
+        ("/open task-dashboard", AppOpen(app_scope="task-dashboard")),
+        ("/empty task", AppStartEmpty(app_scope="task-dashboard")),
+        ("/sessions", SessionsList()),
+        ("/session 40", SessionsShow(app_session_id="ses_40")),
+        ("/continue #40", SessionsContinue(app_session_id="ses_40")),
+        ("/parked", InboxParked()),
     ],
 )
-def test_a_command_names_what_it_means(typed: str, action: Action) -> None:
-    assert type_in(console(), typed) == [action]
+def test_a_command_names_what_it_means(typed: str, action: Message) -> None:
+    assert type_in(console_with_history(), typed) == [action]
 
 
 @pytest.mark.parametrize(
-    "typed", ["/cancel", "/cancel 1", "/cancel call_", "/close", "/close nothing", "/front a b", "/logs", "/dance", "/"]
+    "typed",
+    [
+        "/answer",
+        "/allow",
+        "/surface",
+        "/session 9",
+        "/why",
+        "/move 3 left",
+        "/retry 9",
+        "/cancel",
+        "/cancel 1",
+        "/cancel call_",
+        "/close",
+        "/close nothing",
+        "/front a b",
+        "/logs",
+        "/dance",
+        "/",
+    ],
 )
 def test_a_command_that_names_nothing_or_too_much_does_nothing_and_says_so(typed: str) -> None:
     state = console()
     assert type_in(state, typed) == []
-    assert state.notices
-    assert state.notices[-1] in screen(state, 120)
+    assert state.notice
+    assert state.notice in screen(state, 120)
 
 
 @pytest.mark.clause("8.2")
@@ -192,7 +242,44 @@ def test_an_app_with_open_calls_is_closed_only_after_a_yes() -> None:
     assert press(state, Typed("n")) == []
     assert state.question is None
     type_in(state, "/close task-dashboard")
-    assert press(state, Typed("y")) == [CloseApp("inst_1", cancel_calls=True)]
+    assert press(state, Typed("y")) == [AppClose(instance_id="inst_1", cancel_calls=True)]
+
+
+@pytest.mark.clause("5.4")
+def test_parked_messages_are_hinted_and_each_command_reads_the_list_again() -> None:
+    state = console_with_history()
+    assert "1 parked" in screen(state)
+    state.page = "parked"
+    assert "#50 old old.note" in screen(state)
+    assert type_in(state, "/retry 50") == [InboxRetry(number=50), InboxParked()]
+    assert type_in(state, "/drop 50") == [InboxDrop(number=50), InboxParked()]
+
+
+@pytest.mark.clause("8.4")
+def test_an_app_that_failed_says_why_and_what_can_be_done_until_it_runs_again() -> None:
+    state = console_with_history()
+    assert "✗ Old App failed: app_crashed" in screen(state, 140, 40)
+    assert "/empty old" in screen(state, 140, 40)
+    state.mirror.instances["inst_new"] = instance("inst_new", app_scope="old", title="Old App")
+    assert "✗" not in screen(state, 140, 40)
+
+
+@pytest.mark.clause("9.3")
+def test_a_task_card_shows_its_progress_and_older_ones_are_one_line() -> None:
+    state = console()
+    task = {"task_id": "b", "title": "Build", "state": "running", "progress": 40}
+    state.mirror.messages[3] = message(3, "Build: pending", type="lineup.v1.task.update", task=task | {"state": "pending"}, folded=True)
+    state.mirror.messages[4] = message(4, "Build: running", type="lineup.v1.task.update", task=task)
+    shown = screen(state)
+    assert "  earlier: Build pending" in shown
+    assert "Build running  ████░░░░░░ 40 %" in shown
+
+
+@pytest.mark.clause("11.3")
+def test_a_message_its_receiver_refused_says_so_with_the_code() -> None:
+    state = console()
+    state.mirror.messages[3] = message(3, "hello", "person", state="refused", code="too_rude")
+    assert "You ✗ refused: too_rude" in screen(state)
 
 
 def test_pages_open_and_escape_goes_back() -> None:

@@ -137,3 +137,31 @@ def test_the_demo_shows_the_whole_path_and_every_claim_agrees_with_the_kernel(li
     for claim in ("task-dashboard.open completed", "rejected inventory_revision_mismatch", "the audit chain holds"):
         assert any(line.startswith("ok") and claim in line for line in lines)
     assert not lineup.home.exists(), "the demo has a home of its own"
+
+
+def test_what_the_wire_does_not_take_is_the_fault_of_the_argument_not_of_the_kernel(lineup: Command) -> None:
+    lineup("call", "runtime.status", "--format", "json")
+    assert lineup("calls", "show", "", code=2)["detail"]["pointer"] == "/call_id"
+    assert lineup("call", os.fsdecode(b"\xff"), code=2)["code"] == "protocol_violation"
+    assert lineup("calls", "list", "--before", str(2**53), code=2)["code"] == "protocol_violation"
+    assert lineup("ps", "--format", "json")["instances"]
+
+
+@pytest.mark.clause("8.4")
+def test_apps_are_opened_and_their_sessions_listed_by_number(lineup: Command) -> None:
+    lineup("call", "runtime.status", "--format", "json")
+    assert lineup("open", "nothing", code=2)["code"] == "app_instance_not_found"
+    opened = lineup("open", "task-dashboard", "--format", "json")
+    assert lineup("open", "task-dashboard", "--format", "json") == opened
+    assert lineup("open", "task-dashboard", "--empty", code=3)["code"] == "lifecycle_denied"
+    [session] = [one for one in lineup("sessions", "list", "--format", "json")["sessions"] if one["app_scope"] == "task-dashboard"]
+    assert (session["state"], session["instance_id"]) == ("open", opened["instance_id"])
+    number = str(session["number"])
+    for name in (number, f"#{number}", session["app_session_id"]):
+        assert lineup("sessions", "show", name, "--format", "json")["session"]["number"] == session["number"]
+    assert lineup("sessions", "show", "999999", code=2)["code"] == "app_instance_not_found"
+    gone_on = lineup("sessions", "continue", number, "--format", "json")
+    assert gone_on == {"instance_id": opened["instance_id"], "app_session_id": session["app_session_id"]}
+    lineup("app", "disable", "task-dashboard", "--format", "json")
+    assert lineup("open", "task-dashboard", code=3)["code"] == "app_disabled"
+    assert lineup("interactions", "list", "--format", "json") == {"interactions": [], "more": False}

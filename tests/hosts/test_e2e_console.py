@@ -5,17 +5,23 @@ from __future__ import annotations
 import base64
 import json
 import os
+import re
 import signal
+import socket
+import struct
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
+import trio
 
 from hosts.console_state import INERT_SECONDS
 from hosts.homes import Home
+from hosts.link import connect, hello
+from kernel.protocol.host_interactions import PolicySet
 from tests.hosts.screen import LINEUP, SECONDS, DoorAgent, Screen, environ
 from tests.processes.written_app import ASKER, FIXTURE, write_app, write_raw_app
 
@@ -67,9 +73,6 @@ class Stage:
 
     def kernel_pid(self) -> int:
         """The process that listens on this home's socket, by the credentials of a connection to it."""
-        import socket
-        import struct
-
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
             folder = os.open(self.home.run_folder, os.O_PATH | os.O_DIRECTORY)
             try:
@@ -100,8 +103,6 @@ def stage(home: Home, tmp_path: Path) -> Iterator[Stage]:
 
 def number_of(screen: Screen, kind: str) -> str:
     """The number that a question of a kind is answered by, from what is drawn of it."""
-    import re
-
     found: list[str] = re.findall(rf"#(\d+) {kind}", screen.text())
     return found[-1]
 
@@ -249,11 +250,6 @@ def test_an_apps_own_question_names_the_app(stage: Stage) -> None:
 
 
 def _allow_to_ask(stage: Stage) -> None:
-    import trio
-
-    from hosts.link import connect, hello
-    from kernel.protocol.host_interactions import PolicySet
-
     async def allow() -> None:
         async with trio.open_nursery() as nursery:
             link = await connect(nursery, stage.home, hello("admin"))
@@ -290,7 +286,7 @@ def test_consent_names_the_app_and_what_is_allowed_is_done_here_once(stage: Stag
     screen.wait_text("Save a file", "│ a.txt")
     _answer_consent(screen, "/allow", "Allowed once.")
     saved = stage.home.folder / "saved" / "a.txt"
-    screen._wait(saved.exists, "the saved file")
+    screen.wait_for(saved.exists, "the saved file")
     notify = {"capability": "notification.show", "reason": "News", "arguments": {"title": "Ready", "body": "Come back"}}
     agent.call("scribe.copy", {"json": json.dumps(notify)})
     screen.wait_text("Show a notification")
@@ -311,7 +307,7 @@ def _answer_consent(screen: Screen, line: str, done: str) -> None:
 def test_a_failed_app_says_why_shows_its_log_and_opens_again(stage: Stage) -> None:
     screen, agent = stage.screen((140, 40)), stage.agent()
     screen.wait_text("Agent connected")
-    call_id = agent.call("rude.write", {"json": json.dumps({"hex": "00000001ff"})})
+    call_id = agent.call("rude.write", {"json": "00000001ff"})
     assert agent.result(call_id)["status"] == "failed"
     screen.wait_text("✗ Test app rude failed: protocol_violation", "/why rude", "/open rude again")
     screen.enter("/why rude")
@@ -337,8 +333,7 @@ def test_parked_messages_are_hinted_listed_sent_again_and_dropped(stage: Stage) 
     number = str(row["number"])
     screen.enter(f"/retry {number}")
     screen.wait_text(f"Message {number} is sent again.")
-    screen.enter(f"/parked")
-    screen.wait_text("fixture fixture.poison", "2 crashes")
+    screen.wait_text("fixture fixture.poison", "4 tries", "✗ Fixture failed: app_crashed")  # the 4th crash in a minute
     screen.enter(f"/drop {number}")
     screen.wait_text(f"Message {number} is dropped.")
     screen.wait_without("1 parked")

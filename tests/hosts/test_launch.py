@@ -10,7 +10,7 @@ import pytest
 import trio
 
 from hosts.homes import Home, HomeRefused
-from hosts.launch import MAX_LAUNCHES, Launcher
+from hosts.launch import MAX_LAUNCHES, MAX_LOG_BYTES, Launcher
 from hosts.link import HostLink, KernelUnreachable, hello
 from kernel.protocol.host import InstancesList, KernelStop, Snapshot
 from tests.hosts.scripted_kernel import ScriptedKernel
@@ -140,3 +140,29 @@ async def test_a_log_that_cannot_be_opened_refuses_the_home(home: Home, launcher
     with trio.fail_after(30), pytest.raises(HomeRefused, match="cannot be opened"):
         await launcher_of("serve").attach(nursery, hello("view"))
     assert not (home.folder / "launches").exists()
+
+
+async def test_a_log_that_has_grown_is_put_aside_once(home: Home, launcher_of: LauncherOf, nursery: trio.Nursery) -> None:
+    home.create()
+    home.log_file.write_bytes(b"\n" * (MAX_LOG_BYTES + 1))
+    launcher = launcher_of("serve")
+    with trio.fail_after(30):
+        link = await launcher.attach(nursery, hello("view"))
+        await _stop(launcher, link)
+        link = await launcher.attach(nursery, hello("view"))
+        await _stop(launcher, link)
+    assert home.log_file.stat().st_size < MAX_LOG_BYTES
+    assert home.log_file.with_name("kernel.log.1").stat().st_size == MAX_LOG_BYTES + 1
+
+
+@pytest.mark.clause("10")
+async def test_a_view_that_starts_its_kernel_says_what_it_can_do_as_one_that_attaches(
+    launcher_of: LauncherOf, nursery: trio.Nursery
+) -> None:
+    launcher = launcher_of("serve")
+    with trio.fail_after(30):
+        link = await launcher.attach(nursery, hello("view", providers=["notification.show"]))
+        snapshot = await link.events.receive()
+        assert isinstance(snapshot, Snapshot)
+        assert snapshot.state["kernel"]["providers"] == ["notification.show"]
+        await _stop(launcher, link)

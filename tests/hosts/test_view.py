@@ -11,9 +11,9 @@ from hosts.headless import Headless, open_headless
 from hosts.homes import Home
 from hosts.launch import Launcher
 from hosts.link import LinkLost, Refused
-from hosts.mirror import MAX_ENDED_CALLS, Mirror, OutOfStep, apply, from_snapshot
+from hosts.mirror import MAX_ENDED_CALLS, MAX_ENDED_INTERACTIONS, Mirror, OutOfStep, apply, from_snapshot
 from kernel.protocol.host import Delta, Snapshot
-from tests.hosts.scripted_kernel import ScriptedKernel, call, empty_state, instance, message
+from tests.hosts.scripted_kernel import ScriptedKernel, call, consent, empty_state, instance, message, question, surface
 
 
 def _mirror() -> Mirror:
@@ -37,6 +37,36 @@ def test_a_missing_or_repeated_delta_is_out_of_step_and_changes_nothing(seq: int
     with pytest.raises(OutOfStep):
         apply(mirror, Delta(seq=seq, changes=[{"kind": "call", "value": call(1)}]))
     assert (mirror.seq, mirror.calls) == (4, {})
+
+
+@pytest.mark.clause("2.6")
+def test_questions_surfaces_and_consents_are_kept_as_long_as_they_are_there() -> None:
+    mirror = _mirror()
+    changes = [
+        {"kind": "interaction", "value": question()},
+        {"kind": "surface", "value": surface()},
+        {"kind": "consent", "value": consent()},
+    ]
+    apply(mirror, Delta(seq=5, changes=changes))
+    assert [one["number"] for one in mirror.waiting_questions()] == [20]
+    assert mirror.waiting_consents() == [consent()]
+    assert mirror.surface_of("task-dashboard") == surface()
+    ended = [{"kind": "surface", "value": surface(is_open=False)}, {"kind": "consent", "value": consent(status="denied")}]
+    many = [{"kind": "interaction", "value": question(number, status="completed")} for number in range(20, 21 + MAX_ENDED_INTERACTIONS)]
+    apply(mirror, Delta(seq=6, changes=[*ended, *many]))
+    assert (mirror.surfaces, mirror.consents, mirror.waiting_questions()) == ({}, {}, [])
+    assert len(mirror.interactions) == MAX_ENDED_INTERACTIONS
+
+
+@pytest.mark.clause("2.6")
+def test_a_kind_of_a_newer_kernel_is_left_out_and_a_known_one_of_another_form_is_out_of_step() -> None:
+    mirror = _mirror()
+    apply(mirror, Delta(seq=5, changes=[{"kind": "weather", "value": 5}, {"kind": "revision", "value": "epoch.2"}]))
+    assert mirror.revision == "epoch.2"
+    bad: list[tuple[str, object]] = [("call", {}), ("surface", []), ("focus", {}), ("revision", 5)]
+    for kind, value in bad:
+        with pytest.raises(OutOfStep):
+            apply(mirror, Delta(seq=mirror.seq + 1, changes=[{"kind": kind, "value": value}]))
 
 
 def test_ended_calls_leave_the_window_and_open_ones_never() -> None:

@@ -140,7 +140,7 @@ class Model(RuleBasedStateMachine):
             require_none(check_all(self.kernel.store._db._connection))
             require_none(check_trace(self.kernel.trace))
         finally:
-            self.kernel.store.abandon()
+            self.kernel.end()
             shutil.rmtree(self.folder, ignore_errors=True)
 
     def drain(self, source: Source) -> None:

@@ -12,9 +12,12 @@ Rules:
 
 from __future__ import annotations
 
+import os
 import shutil
+import socket
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from itertools import count
 from pathlib import Path
@@ -31,6 +34,9 @@ from kernel.core.surface_effects import SendArtifact, SendToView, TellSurfaceCha
 from kernel.presence import Presence
 from kernel.store import Store
 from kernel.turns import KERNEL, Handlers, Outcome, Turn, Turns
+from lineup_sdk.channel import Channel
+from lineup_sdk.protocol.framing import FrameReader
+from lineup_sdk.protocol.limits import MAX_FRAME_BYTES
 from lineup_sdk.protocol.surface_messages import SurfaceChanged
 from tests.invariants import watch_inv_10
 from tests.model.apps import APPS
@@ -120,35 +126,53 @@ class Process:
     is_told: bool = False  # of a change of its surface, and it has not looked since
 
 
-@dataclass
-class AgentChannel:
-    """The Agent's end of the door: keeps what arrived."""
+class UnwatchedChannel(Channel):
+    """A channel outside of an event loop."""
 
-    kernel: ModelKernel
-    source: Source
-    connection: int
-    rows: dict[str, None] = field(default_factory=dict)  # arrived and not acknowledged here, in order
-    is_closed: bool = False
+    def close(self) -> None:
+        """Close this end; no task waits on it."""
+        if not self.is_closed:
+            os.close(self._fd)
+            self._fd = -1
 
-    def queue(self, frame: dict[str, Any]) -> None:
-        """One frame of the door."""
-        if frame["type"] != "envelope":
-            return
-        envelope = frame["envelope"]
-        row = self.kernel.store.view.outbox_row(envelope["message_id"])
-        body = encode_body(envelope)
+
+class AgentEnd:
+    """The Agent's end of the door: a real channel, and what arrived on it."""
+
+    def __init__(self, kernel: ModelKernel, source: Source, connection: int) -> None:
+        self._kernel = kernel
+        self._source = source
+        self._connection = connection
+        ours, theirs = socket.socketpair()
+        ours.setblocking(False)
+        self._socket = ours
+        self._reader = FrameReader(MAX_FRAME_BYTES)
+        self.channel = UnwatchedChannel(theirs, max_in_bytes=MAX_FRAME_BYTES, max_out_bytes=MAX_FRAME_BYTES)
+        self.rows: dict[str, None] = {}  # arrived and not acknowledged here, in order
+
+    def read(self) -> None:
+        """Take what the kernel wrote."""
+        if not self.channel.is_closed:
+            self.channel.flush()
+        with suppress(BlockingIOError):
+            while data := self._socket.recv(1 << 20):
+                self._reader.feed(data)
+        while (frame := self._reader.next_frame()) is not None:
+            if frame["type"] == "envelope":
+                self._take(frame["envelope"])
+
+    def _take(self, envelope: dict[str, Any]) -> None:
+        message_id = envelope["message_id"]
+        row = self._kernel.store.view.outbox_row(message_id)
         number = row.number if row is not None else 0
-        self.kernel.trace.add(
-            Sent(destination=self.source, connection=self.connection, number=number, message_id=envelope["message_id"], body=body)
-        )
-        self.rows[envelope["message_id"]] = None
-
-    def flush(self) -> None:
-        """Nothing waits."""
+        sent = Sent(destination=self._source, connection=self._connection, number=number, message_id=message_id, body=encode_body(envelope))
+        self._kernel.trace.add(sent)
+        self.rows[message_id] = None
 
     def close(self) -> None:
         """The Agent is gone."""
-        self.is_closed = True
+        self.channel.close()
+        self._socket.close()
 
 
 class ModelKernel:
@@ -165,6 +189,7 @@ class ModelKernel:
         self._epochs = count(1)
         self._connections = count(1)
         self._backup: Path | None = None
+        self.door: AgentEnd | None = None
         self._channels = count(1)
         self.views: dict[str, Origin] = {}
         self.open()
@@ -184,10 +209,12 @@ class ModelKernel:
         records = tuple(record for kind in STORED for record in rows_of(self.store, kind)) if self.store.is_restored else ()
         self.trace.add(Opened(epoch=self.store.view.epoch, is_restored=self.store.is_restored, records=records))
         self.store.rebase_deadlines(self.clock.boot_id, self.clock.boottime)
+        if self.door is not None:
+            self.door.close()
         self.processes: dict[str, Process] = {}
         self.views.clear()
         self.store.view.has_view = True
-        self.door: AgentChannel | None = None
+        self.door = None
         self.is_stopping = False
         self._exits: list[WorkerExited] = []
         self.agent_port = AgentPort(self._post, self.store.view, Presence())
@@ -203,6 +230,12 @@ class ModelKernel:
         """End tidily, and start again."""
         self.store.close()
         self.open()
+
+    def end(self) -> None:
+        """End for good."""
+        self.store.abandon()
+        if self.door is not None:
+            self.door.close()
 
     def back_up(self) -> None:
         """Keep a copy of the database as it is now."""
@@ -292,7 +325,7 @@ class ModelKernel:
             SendArtifact: lambda effect: None,
         }
         effects = {kind: self._dying(known.get(kind, lambda effect: None)) for kind in get_args(d.Effect)}
-        return Handlers(effects=effects, reply=self._dying(self._reply), committed=self._committed, flush=self.agent_port.flush)
+        return Handlers(effects=effects, reply=self._dying(self._reply), committed=self._committed, flush=self._flush)
 
     def _dying(self, handler: Callable[[Any], None]) -> Callable[[Any], None]:
         def handle(effect: Any) -> None:
@@ -305,6 +338,11 @@ class ModelKernel:
         self.trace.add(Answered(outcome=outcome))
         if outcome.turn.origin.speaker is Speaker.AGENT:
             self.agent_port.reply(outcome)
+
+    def _flush(self) -> None:
+        self.agent_port.flush()
+        if self.door is not None:
+            self.door.read()
 
     def _committed(self, records: Sequence[Record]) -> None:
         del records
@@ -403,14 +441,14 @@ class ModelKernel:
     def attach(self, source: Source) -> None:
         """An Agent opens the door; whoever had it is gone."""
         self.leave()
-        channel = AgentChannel(self, source, next(self._connections))
-        self.door = channel
-        self._guarded(lambda: self.agent_port._open(channel, source))  # type: ignore[arg-type]
+        door = self.door = AgentEnd(self, source, next(self._connections))
+        self._guarded(lambda: self.agent_port._open(door.channel, source))
 
     def leave(self) -> None:
         """The Agent closes the door."""
         if self.door is not None and self.agent_port._door is not None:
             door = self.agent_port._door
+            self.door.close()
             self.door = None
             self._guarded(lambda: self.agent_port._leave(door))
 
@@ -425,4 +463,6 @@ class ModelKernel:
             act()
         except Died:
             self.deaths += 1
+            if self.door is not None:
+                self.door.read()
             self.restart()

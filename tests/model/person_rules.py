@@ -20,6 +20,7 @@ from kernel.protocol import host_interactions as hi
 from kernel.protocol import host_sessions as hn
 from kernel.protocol import host_surfaces as hs
 from kernel.protocol import host_upkeep as u
+from kernel.turns import Outcome
 from tests.model.agent_rules import QUESTIONS, TOOLS, input_for
 from tests.model.base import ADMIN, APPS, PLACES, Model
 from tests.store.stored import rows_of
@@ -108,16 +109,21 @@ class PersonRules(Model):
             self.kernel.say(ADMIN, h.AppEnable(name=name) if is_on else h.AppDisable(name=name))
 
     @rule(app=APPS, act=st.sampled_from(["open", "open", "raise", "raise", "close", "close all", "empty"]))
-    def move_an_app(self, app: str, act: str) -> None:
+    def move_an_app_by_rule(self, app: str, act: str) -> None:
+        self.move_an_app(app, act)
+
+    def move_an_app(self, app: str, act: str) -> list[Outcome]:
+        """open, empty, raise, close, close all."""
         instance = self.instance(app)
         if act == "open":
-            self.kernel.say(ADMIN, hn.AppOpen(app_scope=app))
-        elif act == "empty":
-            self.kernel.say(ADMIN, hn.AppStartEmpty(app_scope=app))
-        elif instance is not None and act == "raise":
-            self.kernel.say(ADMIN, h.FocusRaise(instance_id=instance.instance_id))
-        elif instance is not None:
-            self.kernel.say(ADMIN, h.AppClose(instance_id=instance.instance_id, cancel_calls=act == "close all"))
+            return self.kernel.say(ADMIN, hn.AppOpen(app_scope=app))
+        if act == "empty":
+            return self.kernel.say(ADMIN, hn.AppStartEmpty(app_scope=app))
+        if instance is None:
+            return []
+        if act == "raise":
+            return self.kernel.say(ADMIN, h.FocusRaise(instance_id=instance.instance_id))
+        return self.kernel.say(ADMIN, h.AppClose(instance_id=instance.instance_id, cancel_calls=act == "close all"))
 
     @rule(place=PLACES)
     def go_on_with_a_session(self, place: int) -> None:

@@ -31,6 +31,7 @@ WRONG_MESSAGES: dict[str, dict[str, Any]] = {
     "type that is no text": {"type": 7, "n": 1},
     "unknown type": {"type": "no.such"},
     "message of the other direction": {"type": "ping", "n": 1},
+    "a second hello": {"type": "hello", "wire": WIRE_VERSION, "sdk": "0.1.0"},
     "message of another wire": {"type": "kernel.stop", "id": 1},
     "extra key": {"type": "pong", "n": 1, "more": 1},
     "missing key": {"type": "pong"},

@@ -134,7 +134,11 @@ def encode_frame(frame: dict[str, Any], max_frame_bytes: int) -> bytes:
 
     Raises: ProtocolViolation("frame_size") when it is larger than the receiver would take.
     """
-    body = cbor2.dumps(frame)
+    return frame_of(cbor2.dumps(frame), max_frame_bytes)
+
+
+def frame_of(body: bytes, max_frame_bytes: int) -> bytes:
+    """Put the length before an encoded map. Raises: as encode_frame."""
     if len(body) > max_frame_bytes:
         raise ProtocolViolation("frame_size")
     return _LENGTH.pack(len(body)) + body

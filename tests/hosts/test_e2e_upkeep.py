@@ -1,0 +1,53 @@
+"""The verbs of upkeep with a real kernel: backup, restore, explain, tail, logs, inbox."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.hosts.test_e2e_command import LINEUP, SECONDS, Command, lineup
+
+__all__ = ["lineup"]
+
+
+@pytest.mark.clause("12")
+def test_a_backup_is_made_beside_a_kernel_and_restored_without_one(lineup: Command, tmp_path: Path) -> None:
+    called = lineup("call", "runtime.status", "--format", "json")
+    target = str(tmp_path / "backup")
+    made = lineup("backup", target, "--format", "json")
+    assert made["format"] == 1
+    assert "hint" in lineup("backup", target, code=1)["detail"]
+    later = lineup("call", "runtime.status", "--format", "json")
+    assert lineup("restore", target, code=8)["code"] == "store_locked"
+    lineup("stop", "--format", "json")
+    restored = lineup("restore", target, "--format", "json")
+    assert restored["epoch"] == made["epoch"]
+    assert restored["replaced"].startswith("replaced-")
+    assert lineup("call", "runtime.status", "--format", "json")["status"] == "completed"
+    listed = [call["call_id"] for call in lineup("calls", "list", "--format", "json")["calls"]]
+    assert called["call_id"] in listed
+    assert later["call_id"] not in listed
+    lineup("stop", "--format", "json")
+    assert lineup("audit", "verify", "--format", "json")["ok"] is True
+    assert lineup("restore", str(tmp_path / "nothing"), code=1)["code"] == "store_corrupt"
+
+
+@pytest.mark.clause("17")
+def test_explain_cites_the_audit_and_tail_shows_it(lineup: Command) -> None:
+    called = lineup("call", "runtime.status", "--format", "json")
+    why = lineup("explain", called["call_id"], "--format", "json")
+    assert (why["kind"], why["state"]) == ("call", "completed")
+    done = subprocess.run([*LINEUP, "tail", "--format", "json"], capture_output=True, env=lineup.environ, timeout=SECONDS, check=True)
+    rows = [json.loads(line) for line in done.stdout.splitlines()]
+    cited = {seq for sentence in why["sentences"] for seq in sentence["seqs"]}
+    assert cited <= {row["seq"] for row in rows}
+    text = subprocess.run([*LINEUP, "explain", called["call_id"]], capture_output=True, env=lineup.environ, timeout=SECONDS, check=True)
+    assert b"[audit " in text.stdout
+    assert lineup("explain", "nobody", code=2)["code"] == "call_not_found"
+    assert lineup("logs", "nobody", code=2)["code"] == "app_instance_not_found"
+    assert lineup("inbox", "parked", "--format", "json") == {"rows": [], "more": False}
+    for verb in ("retry", "drop"):
+        assert lineup("inbox", verb, "1", code=2)["code"] == "call_not_found"

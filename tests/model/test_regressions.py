@@ -1,0 +1,39 @@
+"""What the model once found, each as the few steps that it takes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from kernel.core.events import Death
+from lineup_sdk.protocol.codes import Code
+from tests.model.test_model import Anything
+
+
+@pytest.fixture
+def model() -> Iterator[Anything]:
+    """A home in use; every promise is looked at when the test is over."""
+    made = Anything()
+    made.begin(is_used=True)
+    made.check()
+    yield made
+    made.teardown()
+
+
+@pytest.mark.clause("8.4")
+@pytest.mark.invariant("37")
+def test_a_conversation_that_failed_is_not_started_as_an_app_and_never_enters_the_focus_stack(model: Anything) -> None:
+    model.process_dies("chat", Death.VIOLATION)
+    outcomes = model.move_an_app("chat", "empty")
+    assert [outcome.code for outcome in outcomes] == [Code.LIFECYCLE_DENIED]
+
+
+@pytest.mark.clause("4.6")
+def test_a_message_of_a_restored_backup_comes_again_to_a_life_that_had_it_before_the_restore(model: Anything) -> None:
+    model.all_come_up(takes_all=False)
+    model.send_something_else("again", 1)
+    model.kernel_starts_again("back up")
+    model.all_come_up(takes_all=False)
+    model.kernel_starts_again("restore")
+    model.all_come_up(takes_all=False)
