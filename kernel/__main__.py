@@ -54,7 +54,7 @@ def _parser() -> argparse.ArgumentParser:
     serving.add_argument("--home", type=Path, required=True)
     serving.add_argument("--view-fd", type=int)
     serving.add_argument("--app-folder", type=Path, action="append", default=[])
-    serving.add_argument("--idle-seconds", type=float, default=60.0)
+    serving.add_argument("--idle-seconds", type=_idle_seconds, default=60.0)
     serving.add_argument("--retention-days", type=_days, default=90)
     commands.add_parser("doctor")
     restoring = commands.add_parser("restore")
@@ -64,6 +64,13 @@ def _parser() -> argparse.ArgumentParser:
     auditing.add_argument("what", choices=("verify", "export"))
     auditing.add_argument("--home", type=Path, required=True)
     return parser
+
+
+def _idle_seconds(text: str) -> float:
+    seconds = float(text)
+    if not 0 <= seconds <= 86_400:
+        raise ValueError
+    return seconds
 
 
 def _days(text: str) -> int:

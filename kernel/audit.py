@@ -213,7 +213,8 @@ def verify(path: Path) -> AuditReport:
 
 def read_audit(path: Path) -> Iterator[AuditRow]:
     """Read all rows in order from a copy; `as_json` of each is one exported line. Raises: AuditUnreadable."""
-    with tempfile.TemporaryDirectory(prefix="lineup-audit-") as folder:
+    beside = path.parent if os.access(path.parent, os.W_OK) else None  # content stays in its home when it can
+    with tempfile.TemporaryDirectory(prefix="audit-", dir=beside) as folder:
         copy = Path(folder) / path.name
         _copy(path, copy, read_log=_read_log)
         load_checksums()

@@ -3,14 +3,17 @@
 Rules:
 1. The folder is 0700 and of this user; every file the kernel makes is 0600. A home of somebody else is refused.
 2. One kernel a home: the lock is held on an open descriptor for the kernel's whole life.
-3. The pairing secret is made once and read by the person's hosts only.
+3. Which further apps there are is remembered, so that a restart by another host does not take them away.
+4. The pairing secret is made once and read by the person's hosts only.
 """
 
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 import secrets
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -43,6 +46,22 @@ class Home:
     def close(self) -> None:
         """Give the lock back."""
         os.close(self._lock)
+
+    def app_folders(self, given: Sequence[Path]) -> list[Path]:
+        """The folders of further apps: those given now, which are remembered, else those of the last start.
+
+        So a kernel that any host starts again has the apps that its open calls belong to.
+        """
+        path = self.folder / "app-folders.json"
+        if given:
+            folders = [folder.resolve() for folder in given]
+            making = path.with_suffix(".new")
+            making.write_text(json.dumps([str(folder) for folder in folders]))
+            making.replace(path)
+            return folders
+        with suppress(FileNotFoundError, ValueError):
+            return [folder for folder in map(Path, json.loads(path.read_text())) if folder.is_dir()]
+        return []
 
     def _pairing_secret(self) -> str:
         path = self.run / "pairing"

@@ -220,7 +220,7 @@ def _open(settings: Settings) -> Opened:
     """Open everything that can refuse. Raises: Refused."""
     try:
         home = Home(settings.home)
-        registry = load_registry(_ROOT / "manifests", _ROOT / "workers", settings.app_folders)
+        registry = load_registry(_ROOT / "manifests", _ROOT / "workers", home.app_folders(settings.app_folders))
         store = Store.open(
             home.database,
             manifests=registry.manifests,

@@ -54,9 +54,7 @@ from kernel.store_upkeep import UpkeepView
 
 _FOREVER = 2**63 - 1  # above every number
 # Entries of the timeline, each beside its row to an Agent; only the person's have one.
-_ENTRIES = (
-    "SELECT m.*, o.* FROM timeline_message AS m LEFT JOIN outbox_row AS o ON o.message_id = m.message_id AND m.author = 'person'"
-)
+_ENTRIES = "SELECT m.*, o.* FROM timeline_message AS m LEFT JOIN outbox_row AS o ON o.message_id = m.message_id AND m.author = 'person'"
 _OF_ROW = 9  # the first column of the row
 _UNROUTED = frozenset({CallStatus.RECEIVED, CallStatus.ROUTING})
 

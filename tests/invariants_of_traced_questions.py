@@ -17,7 +17,7 @@ from kernel.protocol.host_surfaces import SurfaceEvent, SurfacePatch
 from lineup_sdk.protocol import interaction_messages as i
 from lineup_sdk.protocol import messages as m
 from lineup_sdk.protocol import surface_messages as s
-from tests.trace import Decided, Framed, Shown, Trace
+from tests.trace import Answered, Decided, Framed, Shown, Trace
 
 _CONTEXT = {"app_scope", "instance_id", "conversation_id", "app_version", "state"}
 _KERNEL_ID = re.compile(r"[a-z]+_e[0-9]+_[0-9a-f]{34}")
@@ -179,13 +179,20 @@ def check_inv_43(trace: Trace) -> list[str]:
 
 
 def seen_by(trace: Trace, app_scope: str) -> list[str]:
-    """What an App's channels show, with the kernel's ids and numbers replaced by the order in which they first came."""
+    """What an App's channels show, answers too, with the kernel's ids replaced by the order in which they first came."""
     names: dict[str, str] = {}
 
     def plain(found: re.Match[str]) -> str:
         return names.setdefault(found.group(), f"<{len(names)}>")
 
-    return [_KERNEL_ID.sub(plain, f"{event.life} {event.message}") for event in trace.framed() if event.app_scope == app_scope]
+    seen: list[str] = []
+    for event in trace.events:
+        if isinstance(event, Framed) and event.app_scope == app_scope:
+            seen.append(f"{event.life} {event.message}")
+        elif isinstance(event, Answered) and event.outcome.turn.origin.app_scope == app_scope:
+            answer = event.outcome
+            seen.append(f"{answer.turn.command} {answer.accepted} {answer.code} {answer.value} {answer.detail}")
+    return [_KERNEL_ID.sub(plain, one) for one in seen]
 
 
 def check_inv_45(with_neighbour: Trace, alone: Trace, app_scope: str) -> list[str]:

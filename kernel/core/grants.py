@@ -44,9 +44,7 @@ _EVERY_APP = frozenset(
     )
 )
 
-_SYSTEM_APP = frozenset(
-    message.TYPE for message in (y.ConversationSendText, y.LifecycleRequestMode, y.TimelinePlace, y.TimelineSubscribe)
-)
+_SYSTEM_APP = frozenset(message.TYPE for message in (y.ConversationSendText, y.LifecycleRequestMode, y.TimelinePlace, y.TimelineSubscribe))
 
 GRANTS: dict[Kind, frozenset[str]] = {
     Kind.BUNDLED: _EVERY_APP,

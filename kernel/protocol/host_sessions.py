@@ -3,8 +3,9 @@ others and the registries.
 
   SessionSummary   {number, app_session_id, app_scope, title, state: open | closed, opened_at, closed_at?, continues?, instance_id?,
                     newest_instance_id?, error?, failed, messages}
-                   instance_id = of the instance that lives in it; newest_instance_id = of the last one, gone or not, and its error; failed = it has none because the last one failed: offer app.start_empty
-                   beside app.open. messages = how many were said while it was in front.
+                   instance_id = of the instance that lives in it; newest_instance_id = of the last one, gone or not, with its error;
+                   failed = none lives in it because the last one failed: offer app.start_empty beside app.open. messages = how many
+                   were said while it was in front.
 """
 
 from __future__ import annotations

@@ -82,6 +82,4 @@ class BackupMade(Message):
 
 
 TO_HOST_UPKEEP = (BackupMade,)
-FROM_HOST_UPKEEP = (
-    BackupMake,
-    AuditTail, Explain, InboxDrop, InboxParked, InboxRetry)
+FROM_HOST_UPKEEP = (BackupMake, AuditTail, Explain, InboxDrop, InboxParked, InboxRetry)

@@ -131,8 +131,17 @@ class Denied(Exception):
         self.what = what  # identity | not_granted
 
 
+_models: dict[type[Message], type[BaseModel]] = {}
+
+
 def model_of(kind: type[Message]) -> type[BaseModel]:
-    """The strict model of a message class, made from its fields and BOUNDS."""
+    """The strict model of a message class, made from its fields and BOUNDS when the first one comes: all at once delay a start."""
+    if kind not in _models:
+        _models[kind] = _made_model(kind)
+    return _models[kind]
+
+
+def _made_model(kind: type[Message]) -> type[BaseModel]:
     hints = get_type_hints(kind)
     members: dict[str, Any] = {}
     for member in fields(kind):
@@ -141,10 +150,6 @@ def model_of(kind: type[Message]) -> type[BaseModel]:
         # An absent optional field takes its default; null on the wire is not an absent field and is refused.
         members[member.name] = (bound, member.default) if is_optional else (bound, ...)
     return create_model(kind.__name__, __config__=STRICT, **members)
-
-
-_WORKER_MODELS = {name: (kind, model_of(kind)) for name, kind in FROM_WORKER.items()}
-_HOST_MODELS = {name: (kind, model_of(kind)) for name, kind in FROM_HOST.items()}
 
 
 def parse_worker(untrusted_frame: JsonObject) -> tuple[Message, int | None]:
@@ -158,11 +163,11 @@ def parse_worker(untrusted_frame: JsonObject) -> tuple[Message, int | None]:
         raise Denied(request_id if type(request_id) is int else None, "identity")
     if name in UNGRANTED_TYPES:
         raise Denied(request_id if type(request_id) is int else None, "not_granted")
-    entry = _WORKER_MODELS.get(name) if isinstance(name, str) else None
-    if entry is None:
+    kind = FROM_WORKER.get(name) if isinstance(name, str) else None
+    if kind is None:
         raise ProtocolViolation("unknown_type")
     try:
-        return _build(*entry, untrusted_frame), _checked_id(entry[0], untrusted_frame)
+        return _build(kind, untrusted_frame), _checked_id(kind, untrusted_frame)
     except Invalid as error:
         raise ProtocolViolation("shape") from error
 
@@ -170,10 +175,10 @@ def parse_worker(untrusted_frame: JsonObject) -> tuple[Message, int | None]:
 def parse_host(untrusted_frame: JsonObject) -> tuple[Message, int | None]:
     """Return a host's message and its request id. Raises: ProtocolViolation (type, id), Invalid (a field)."""
     name = untrusted_frame.get("type")
-    entry = _HOST_MODELS.get(name) if isinstance(name, str) else None
-    if entry is None:
+    kind = FROM_HOST.get(name) if isinstance(name, str) else None
+    if kind is None:
         raise ProtocolViolation("unknown_type")
-    return _build(*entry, untrusted_frame), _checked_id(entry[0], untrusted_frame)
+    return _build(kind, untrusted_frame), _checked_id(kind, untrusted_frame)
 
 
 def _checked_id(kind: type[Message], untrusted_frame: JsonObject) -> int | None:
@@ -187,11 +192,11 @@ def _checked_id(kind: type[Message], untrusted_frame: JsonObject) -> int | None:
     return request_id
 
 
-def _build(kind: type[Message], model: type[BaseModel], untrusted_frame: JsonObject) -> Message:
+def _build(kind: type[Message], untrusted_frame: JsonObject) -> Message:
     untrusted_fields = untrusted_frame.copy()
     untrusted_fields.pop("type")
     untrusted_fields.pop("id", None)
-    return kind(**validate(model, untrusted_fields).__dict__)  # a model holds its fields, defaults among them, and nothing else
+    return kind(**validate(model_of(kind), untrusted_fields).__dict__)  # a model holds its fields, defaults among them, and nothing else
 
 
 _Model = TypeVar("_Model", bound=BaseModel)

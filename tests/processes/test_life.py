@@ -17,6 +17,7 @@ import trio
 
 from kernel import migrations
 from kernel.database import CHECKSUM_VFS, load_checksums
+from kernel.home import Home
 from kernel.protocol.host import KernelStatus, MessageSend
 from tests.processes.conftest import Starter
 from tests.processes.kernel_under_test import ROOT, KernelUnderTest, opened_folder
@@ -222,3 +223,17 @@ async def test_without_a_whole_sandbox_nothing_starts(reaping: None, tmp_path: P
     assert line["hint"]
     assert told.of_type("goodbye")[0]["detail"] == {name: line[name] for name in ("hint", "layer", "reason")}
     kernel.close()
+
+
+@pytest.mark.clause("2.9")
+def test_a_kernel_that_any_host_starts_again_has_the_apps_of_before(tmp_path: Path) -> None:
+    folder = tmp_path / "apps" / "mine"
+    folder.mkdir(parents=True)
+    home = Home(tmp_path / "home")
+    assert home.app_folders([folder]) == [folder]
+    home.close()
+    again = Home(tmp_path / "home")
+    assert again.app_folders([]) == [folder]
+    folder.rmdir()
+    assert again.app_folders([]) == []
+    again.close()

@@ -175,7 +175,15 @@ def test_switches_door_inventory_and_descriptors_come_back_in_the_view(world: Wo
     world.turn(world.publish())
     published = world.publish(frozenset({"task-dashboard"}))
     kept = KeptDescriptor(digest=tool.digest, document_cbor=encode_body(tool.content))
-    world.turn(Policy(name="p", allowed=True), Policy(name="q", allowed=False), Switch(name="task-dashboard", enabled=False), published, Door(destination=Source.DEMO), kept, kept)
+    world.turn(
+        Policy(name="p", allowed=True),
+        Policy(name="q", allowed=False),
+        Switch(name="task-dashboard", enabled=False),
+        published,
+        Door(destination=Source.DEMO),
+        kept,
+        kept,
+    )
     for is_restarted in (False, True):
         view = (world.reopen() if is_restarted else world.store).view
         assert view.enablement.disabled == {"task-dashboard"}
