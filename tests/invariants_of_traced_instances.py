@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-
 from kernel.core.events import Death, WorkerExited
 from kernel.core.machines import INSTANCE_FINAL, InstanceState
 from kernel.core.records import AppSession, Instance, PublishedInventory
@@ -14,6 +12,7 @@ from tests.trace import Decided, Opened, Processed, Trace
 
 _CRASHES = 3
 _WINDOW_MS = 60_000
+_AT_WORK = frozenset({InstanceState.BACKGROUND, InstanceState.FOREGROUND, InstanceState.STARTING})
 
 
 def check_inv_36(trace: Trace) -> list[str]:
@@ -66,25 +65,24 @@ def check_inv_40(trace: Trace) -> list[str]:
 def check_inv_41(trace: Trace) -> list[str]:
     """The 4th crash within 60 s fails its instance, an earlier one does not, and no other instance fails with it."""
     found: list[str] = []
-    crashes: dict[str, list[int]] = defaultdict(list)
-    boot = ""
-    for decided, instances in trace.known_before(Instance, "instance_id"):
-        if decided.stamp.boot_id != boot:
-            boot = decided.stamp.boot_id
-            crashes.clear()
-        command = decided.command
+    crashes: dict[tuple[str, str], list[int]] = {}
+    for decided, instances in trace.since_restore().known_before(Instance, "instance_id"):
+        command, now = decided.command, decided.stamp.boottime_ms
         if not isinstance(command, WorkerExited):
             continue
         failed = {one.instance_id for one in decided.puts_of(Instance) if one.state is InstanceState.FAILED}
         if failed - {command.instance_id}:
             found.append("INV-41: another instance failed with it")
         known = instances.get(command.instance_id)
-        is_crash = command.death is Death.CRASH and bool(decided.puts_of(Instance)) and known is not None
-        if is_crash and known.state in {InstanceState.BACKGROUND, InstanceState.FOREGROUND, InstanceState.STARTING}:
-            now = decided.stamp.boottime_ms
-            crashes[command.instance_id] = [at for at in crashes[command.instance_id] if now - at < _WINDOW_MS] + [now]
-            if (len(crashes[command.instance_id]) > _CRASHES) != (command.instance_id in failed):
-                found.append(f"INV-41: {len(crashes[command.instance_id])} crashes and the instance is not what it should be")
+        if known is None or command.death is not Death.CRASH or known.state not in _AT_WORK or not decided.puts_of(Instance):
+            continue
+        boot_id = decided.stamp.boot_id
+        before = known.crashes_ms if known.crash_boot_id == boot_id else ()  # for one that a backup brought
+        counted = crashes.setdefault((command.instance_id, boot_id), list(before))
+        counted.append(now)
+        in_window = [at for at in counted if now - at < _WINDOW_MS]
+        if (len(in_window) > _CRASHES) != (command.instance_id in failed):
+            found.append(f"INV-41: {len(in_window)} crashes within a minute and the instance is not what it should be")
     return found
 
 

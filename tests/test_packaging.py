@@ -20,7 +20,7 @@ RUNTIME: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text("utf
 SDK: dict[str, Any] = tomllib.loads((ROOT / "sdk" / "pyproject.toml").read_text("utf-8"))
 LOCKS = (ROOT / "requirements.lock", ROOT / "requirements-bench.lock")
 
-LINKS_ARE_ALLOWED_TO = {"json-schema.org", "keepachangelog.com", "semver.org", "trio.readthedocs.io", "www.apache.org"}
+LINKS_ARE_ALLOWED_TO = {"json-schema.org", "keepachangelog.com", "semver.org", "trio.readthedocs.io", "www.apache.org", "www.w3.org"}
 _NAME = re.compile(r"^([A-Za-z0-9._-]+)")
 _PIN = re.compile(r"^([a-z0-9._-]+)(?:\[[a-z,]+\])?==(\S+) \\$")
 _HASH = re.compile(r"^    --hash=sha256:[0-9a-f]{64}( \\)?$")

@@ -27,8 +27,8 @@ KERNEL_FOLDER = Path(__file__).parents[2] / "kernel"
 @pytest.mark.clause("12")
 def test_a_backup_is_begun_in_one_turn_and_told_in_another() -> None:
     world = World()
-    begun = world.say(PERSON, BackupMake(path="/srv/backup"))
-    assert (begun.effects, begun.audit) == ([MakeBackup(path="/srv/backup", view_id=PERSON.view_id)], ["backup.begun"])
+    begun = world.say(PERSON, BackupMake(path="/backups/new"))
+    assert (begun.effects, begun.audit) == ([MakeBackup(path="/backups/new", view_id=PERSON.view_id)], ["backup.begun"])
     ended = world.say(KERNEL, BackupEnded(view_id="view-1-command", facts={"format": 1}))
     told = BackupMade(accepted=True, facts={"format": 1})
     assert (ended.effects, ended.audit) == ([SendToView(view_id="view-1-command", message=told)], ["backup.made"])

@@ -28,16 +28,27 @@ MARK = "canary4e91"
 
 # Not to be had from a kernel that runs; where the tree raises them, and which test has them instead.
 ELSEWHERE = {
+    Code.ANSWER_INVALID: "tests/processes/test_interactions.py",
+    Code.ARTIFACT_NOT_FOUND: "tests/core/test_artifacts.py",
+    Code.CAPABILITY_UNSUPPORTED: "tests/core/test_capabilities.py",
+    Code.DIGEST_MISMATCH: "tests/processes/test_surfaces.py",
     Code.EXPIRED: "tests/core",
     Code.INTERRUPTED: "tests/processes/test_kill.py",
+    Code.INTERACTION_ALREADY_FINAL: "tests/processes/test_interactions.py",
+    Code.INTERACTION_NOT_FOUND: "tests/processes/test_interactions.py",
+    Code.MODE_UNAVAILABLE: "tests/processes/test_interact.py",
     Code.MANIFEST_INVALID: "tests/processes/test_life.py",
     Code.SANDBOX_INCOMPLETE: "tests/processes/test_life.py",
+    Code.SIZE_MISMATCH: "tests/processes/test_surfaces.py",
+    Code.STALE_MOUNT: "tests/processes/test_surfaces.py",
     Code.STORE_CORRUPT: "tests/processes/test_life.py",
     Code.STORE_FOREIGN: "tests/processes/test_life.py",
     Code.STORE_FULL: "tests/faults/test_moments.py",
     Code.STORE_LOCKED: "tests/processes/test_life.py",
     Code.STORE_NEWER: "tests/processes/test_life.py",
     Code.SURFACE_UNAVAILABLE: "tests/core",
+    Code.USE_DISMISS: "tests/processes/test_interactions.py",
+    Code.VERSION_CONFLICT: "tests/processes/test_surfaces.py",
     Code.UNAVAILABLE: "tests/processes/test_upkeep.py",
     Code.UNKNOWN: "tests/faults/test_moments.py",
 }

@@ -37,3 +37,13 @@ def test_a_message_of_a_restored_backup_comes_again_to_a_life_that_had_it_before
     model.all_come_up(takes_all=False)
     model.kernel_starts_again("restore")
     model.all_come_up(takes_all=False)
+
+
+@pytest.mark.clause("8.3")
+@pytest.mark.invariant("41")
+def test_crashes_that_a_restore_took_back_are_not_counted(model: Anything) -> None:
+    model.kernel_starts_again("back up")
+    model.process_dies("chat", Death.CRASH)
+    model.kernel_starts_again("restore")
+    model.process_dies_again_and_again("chat")
+    assert model.instance("chat") is not None

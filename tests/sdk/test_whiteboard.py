@@ -116,12 +116,12 @@ async def test_cancelling_an_open_call_cancels_its_board_for_every_other_call() 
 
 HOSTILE = {
     "color": {**LINE, "color": '#000000"/><script>alert(1)</script>'},
-    "not a number": {**LINE, "points": ["0", "url(http://x)"]},
+    "not a number": {**LINE, "points": ["0", "url(http://example.com)"]},
     "boolean": {**LINE, "points": [True, False]},
     "outside": {**LINE, "points": [-5, 7e300]},
     "odd": {**LINE, "points": [0.1, 0.2, 0.3]},
     "width": {**LINE, "width": "1px' onload='x"},
-    "more": {**LINE, "onload": "x", "href": "http://x"},
+    "more": {**LINE, "onload": "x", "href": "http://example.com"},
     "no stroke": "<script/>",
     "empty": {},
 }
