@@ -31,7 +31,7 @@ run: .venv/.installed
 	@$(BIN)/lineup run
 
 test: .venv/.installed
-	$(BIN)/python -m pytest $(ARGS)
+	@$(BIN)/python tests/run.py $(ARGS)
 
 check: .venv/.installed
 	$(BIN)/ruff check .
