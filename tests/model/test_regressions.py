@@ -47,3 +47,16 @@ def test_crashes_that_a_restore_took_back_are_not_counted(model: Anything) -> No
     model.kernel_starts_again("restore")
     model.process_dies_again_and_again("chat")
     assert model.instance("chat") is not None
+
+
+@pytest.mark.clause("7.2")
+@pytest.mark.invariant("28")
+def test_a_question_that_is_moved_after_another_boot_is_the_same_question(model: Anything) -> None:
+    model.ask("interaction.choice", 40_000, None)
+    before = model.question(0)
+    model.kernel_starts_again("machine")
+    model.move(0, "inline")
+    after = model.question(0)
+    assert before is not None
+    assert after is not None
+    assert (after.interaction_id, after.shown_digest, after.status) == (before.interaction_id, before.shown_digest, before.status)
