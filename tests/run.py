@@ -23,9 +23,9 @@ ROOT = Path(__file__).resolve().parent.parent
 KERNELS = ("tests/processes", "tests/faults")
 HOSTS = ("tests/hosts", "tests/sdk")
 PARTS = {
-    "kernels that run": [*KERNELS],
-    "hosts and the SDK": [*HOSTS],
-    "everything else": ["tests", *(f"--ignore={folder}" for folder in (*KERNELS, *HOSTS))],
+    "kernels that run": KERNELS,
+    "hosts and the SDK": HOSTS,
+    "everything else": ("tests", *(f"--ignore={folder}" for folder in (*KERNELS, *HOSTS))),
 }
 BOUND_SECONDS = 30 * 60
 TESTS_FAILED = 1  # pytest's own exit code; any other is no matter of a second try
@@ -36,7 +36,7 @@ class Part:
     """One pytest with its own folders."""
 
     name: str
-    arguments: list[str]
+    arguments: tuple[str, ...]
     folder: Path
 
     def start(self, *more: str) -> subprocess.Popen[bytes]:
