@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hosts import console_form
 from hosts.console_press import ask_again
-from hosts.console_state import ConsoleState, ask_to_close, close_form, notify, show
+from hosts.console_state import ConsoleState, close_form, follow, notify, show
 from hosts.output import message_of
 from hosts.visible import one_line
 from kernel.protocol.host import AppClose, LogsRead
@@ -42,6 +42,9 @@ def take_value(state: ConsoleState, asked: Message, value: JsonObject) -> None:
             state.parked = list(value["rows"])
         case InteractionAnswer():
             _close_answered(state, asked)
+        case AppClose() if "asked" in value:
+            state.awaited_question = str(value["asked"])
+            follow(state)
         case _:
             if words := _words_of(asked, value):
                 notify(state, words)
@@ -72,8 +75,6 @@ def _words_of(asked: Message, value: JsonObject) -> str:
 def take_refusal(state: ConsoleState, asked: Message, code: str, detail: JsonObject) -> None:
     """Take a refusal: ask again where that helps, else say it."""
     match asked:
-        case AppClose() if code == Code.LIFECYCLE_DENIED and not asked.cancel_calls:
-            ask_to_close(state, asked.instance_id)  # a call came in between drawing and closing
         case DraftSave():
             return  # the question ended meanwhile; its draft is gone with it
         case InteractionAnswer() if state.form is not None and code == Code.ANSWER_INVALID:

@@ -9,9 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from hosts.console_form import can_decline, open_form, text_of
-from hosts.console_line import InputLine, insert
-from hosts.console_state import ConsoleState, Page, ask_to_close, drawn_consent, may_answer, notify, show
+from hosts.console_form import can_decline
+from hosts.console_state import ConsoleState, Page, begin_answer, drawn_consent, may_answer, notify, show
 from hosts.mirror import CHAT
 from hosts.output import Exit
 from kernel.protocol.host import AppClose, CallCancel, FocusRaise, LogsRead
@@ -59,12 +58,7 @@ def _cancel(state: ConsoleState, words: list[str]) -> list[Message]:
 
 def _close(state: ConsoleState, words: list[str]) -> list[Message]:
     instance = _pick_running(state, words, "/close APP")
-    if instance is None:
-        return []
-    if instance["open_calls"]:
-        ask_to_close(state, str(instance["instance_id"]))
-        return []
-    return [AppClose(instance_id=str(instance["instance_id"]))]
+    return [] if instance is None else [AppClose(instance_id=str(instance["instance_id"]))]
 
 
 def _front(state: ConsoleState, words: list[str]) -> list[Message]:
@@ -126,10 +120,8 @@ def _known_instances(state: ConsoleState) -> list[JsonObject]:
 
 def _answer(state: ConsoleState, words: list[str]) -> list[Message]:
     question = _pick_question(state, words, "/answer NUMBER")
-    if question is None:
-        return []
-    state.form, state.kept_line = open_form(question), state.line
-    state.line = insert(InputLine(), text_of(state.form))
+    if question is not None:
+        begin_answer(state, question)
     return []
 
 
@@ -281,7 +273,7 @@ HELP = (
     ("/open APP", "open an app, or try again after it failed"),
     ("/empty APP", "start an app that failed with nothing remembered"),
     ("/front APP", "bring an app to the front; /front chat goes back"),
-    ("/close APP", "close an app; asks first if it has open calls"),
+    ("/close APP", "close an app; LineUp asks first if it is at work"),
     ("/surface [APP]", "what an app shows, whole"),
     ("/apps, /calls", "apps and their instances; all calls of the window, newest first"),
     ("/cancel NUMBER", "cancel an open call"),

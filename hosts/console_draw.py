@@ -19,7 +19,7 @@ from hosts.console_cards import consent_panel, form_lines, question_line, questi
 from hosts.console_form import prompt_of
 from hosts.console_pages import call_lines, ended_line, failed_lines, instance_line, page_lines
 from hosts.console_state import ConsoleState, drawn_consent
-from hosts.console_text import at_most, cut, padded, title, wrap
+from hosts.console_text import at_most, cut, padded, title
 from hosts.mirror import CHAT
 from hosts.visible import one_line, visible
 from lineup_sdk.protocol.messages import JsonObject
@@ -108,8 +108,6 @@ def _question_strip(state: ConsoleState, width: int) -> list[Text]:
 
 
 def _notice_lines(state: ConsoleState, width: int) -> list[Text]:
-    if state.question is not None:
-        return [Text(line.plain, style="bold yellow") for line in wrap(state.question.text, width)]
     return [Text(one_line(state.notice or _hint(state), width), style="dim")]
 
 

@@ -13,9 +13,9 @@ from hosts.console_commands import answer_to, decline, run_command
 from hosts.console_form import Form
 from hosts.console_keys import Key, Named, Typed
 from hosts.console_line import InputLine
-from hosts.console_state import CloseQuestion, ConsoleState, close_form, notify, show
+from hosts.console_state import ConsoleState, close_form, notify, show
 from hosts.output import Exit
-from kernel.protocol.host import AppClose, MessageSend
+from kernel.protocol.host import MessageSend
 from kernel.protocol.host_interactions import DraftSave
 from lineup_sdk.protocol.messages import Message
 
@@ -24,8 +24,6 @@ PAGE_LINES = 10
 
 def press(state: ConsoleState, key: Key) -> list[Message]:
     """Apply one key and return what has to be asked of the kernel."""
-    if state.question is not None and not _leaves(key):
-        return _answer_close(state, state.question, key)
     match key:
         case Typed(text=text):
             state.line = console_line.insert(state.line, text)
@@ -48,14 +46,10 @@ def press(state: ConsoleState, key: Key) -> list[Message]:
     return []
 
 
-def _leaves(key: Key) -> bool:
-    return isinstance(key, Named) and key.name in ("ctrl-c", "ctrl-d")
-
-
 def _end_or_delete(state: ConsoleState) -> list[Message]:
-    if state.line.text and state.question is None:
+    if state.line.text:
         state.line = console_line.edit(state.line, "delete")
-    elif state.form is not None and state.question is None:
+    elif state.form is not None:
         return _leave_form(state, state.form)
     else:
         state.leaving = Exit.OK
@@ -66,16 +60,6 @@ def _escape(state: ConsoleState) -> list[Message]:
     if state.form is not None:
         return _leave_form(state, state.form)
     show(state, "conversation")
-    return []
-
-
-def _answer_close(state: ConsoleState, question: CloseQuestion, key: Key) -> list[Message]:
-    if isinstance(key, Typed) and key.text.lower() == "y":
-        state.question = None
-        return [AppClose(instance_id=question.instance_id, cancel_calls=True)]
-    if key in (Typed("n"), Typed("N"), Named("escape"), Named("enter")):
-        state.question = None
-        notify(state, "Left open.")
     return []
 
 

@@ -3,7 +3,7 @@
 Rules:
 1. The mirror is the only source about the kernel; a key never changes it. What is read by request (sessions, parked messages, a log) is
    kept as it was answered.
-2. An App with open calls is closed only after the person said yes to the question that names them.
+2. Whether an App at work may be closed is asked by the kernel; the console opens that question as soon as it has it.
 3. A question of an App for a capability cannot be answered before it was drawn for INERT_SECONDS: what was typed for something else is
    never an answer to it (SPEC 10). Only the oldest is drawn, so only that one can be answered.
 4. A question that ended somewhere else ends here: its form closes, and a line says who answered.
@@ -14,8 +14,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from hosts.console_form import Form
-from hosts.console_line import InputLine
+from hosts.console_form import Form, open_form, text_of
+from hosts.console_line import InputLine, insert
 from hosts.mirror import WAITING_STATUSES, Mirror
 from hosts.output import Exit
 from hosts.providers import Notification
@@ -27,14 +27,6 @@ MAX_NOTIFICATIONS = 50
 INERT_SECONDS = 1.0
 
 Page = Literal["apps", "calls", "consent", "conversation", "help", "logs", "parked", "questions", "session", "sessions", "surface", "why"]
-
-
-@dataclass(frozen=True, slots=True)
-class CloseQuestion:
-    """Asks before an App with open calls is closed."""
-
-    instance_id: str
-    text: str
 
 
 @dataclass(slots=True)
@@ -55,8 +47,8 @@ class ConsoleState:
     ticks: float = 0.0  # seconds of a clock that only goes on
     wall: float = 0.0  # seconds since the epoch
     # --- what is asked of the person
-    question: CloseQuestion | None = None
     form: Form | None = None
+    awaited_question: str = ""  # interaction_id: to be opened once the mirror has it
     kept_line: InputLine = field(default_factory=InputLine)  # what was being typed when the form was opened
     consent_drawn: tuple[str, float] | None = None  # the request that is drawn, and since when
     # --- read by request
@@ -84,12 +76,10 @@ def show_notification(state: ConsoleState, notification: Notification) -> None:
     state.notifications = [*state.notifications, (newest, notification)][-MAX_NOTIFICATIONS:]
 
 
-def ask_to_close(state: ConsoleState, instance_id: str) -> None:
-    """Ask whether an App may be closed although it has open calls."""
-    instance = state.mirror.instances.get(instance_id, {})
-    count = instance.get("open_calls", 0)
-    title = instance.get("title", instance_id)
-    state.question = CloseQuestion(instance_id, f"{title} has {count} open call(s). Cancel them and close it? y/n")
+def begin_answer(state: ConsoleState, question: JsonObject) -> None:
+    """Open a question; the line that was being typed comes back when it closes."""
+    state.form, state.kept_line = open_form(question), state.line
+    state.line = insert(InputLine(), text_of(state.form))
 
 
 def close_form(state: ConsoleState) -> None:
@@ -126,6 +116,16 @@ def follow(state: ConsoleState) -> None:
         state.consent_drawn = (str(consent["request_id"]), state.ticks)
     if state.form is not None:
         _follow_form(state, state.form)
+    _open_awaited(state)
+
+
+def _open_awaited(state: ConsoleState) -> None:
+    awaited = state.mirror.interactions.get(state.awaited_question)
+    if awaited is None:
+        return
+    state.awaited_question = ""
+    if state.form is None and awaited["status"] in WAITING_STATUSES:
+        begin_answer(state, awaited)
 
 
 def _follow_form(state: ConsoleState, form: Form) -> None:

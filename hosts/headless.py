@@ -66,9 +66,10 @@ class Headless:
         """Cancel a call as the person. Raises: Refused(call_not_found, call_already_final)."""
         await self._view.request(CallCancel(call_id=call_id))
 
-    async def close_app(self, instance_id: str, *, cancel_calls: bool = False) -> None:
-        """Close an instance. Raises: Refused(lifecycle_denied) while it has open calls and cancel_calls is not given."""
-        await self._view.request(AppClose(instance_id=instance_id, cancel_calls=cancel_calls))
+    async def close_app(self, instance_id: str) -> str | None:
+        """Close an instance; the id of the kernel's question when it has open calls: a confirm to answer."""
+        asked = (await self._view.request(AppClose(instance_id=instance_id))).get("asked")
+        return None if asked is None else str(asked)
 
     async def raise_app(self, instance_id: str) -> None:
         """Bring an instance to the front; `chat` is the conversation."""

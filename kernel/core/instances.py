@@ -188,6 +188,7 @@ def fail(draft: Draft, instance: Instance, code: Code) -> None:
     draft.audit("instance.failed", instance_id=instance.instance_id, code=code)
     end_open_calls(draft, instance, CallEvent.FAIL, Code.APP_CRASHED)
     interactions.end_of_owner(draft, instance, InteractionEvent.FAIL, Code.APP_CRASHED)
+    interactions.end_about(draft, instance)
     permissions.end_of_instance(draft, instance)
     _park_inbox(draft, instance)
     focus.lower_instance(draft, instance.instance_id)
@@ -212,6 +213,7 @@ def _park_inbox(draft: Draft, instance: Instance) -> None:
 
 def close(draft: Draft, instance: Instance, reason: str) -> None:
     """Begin a real close: the process is asked to finish; without one it is over at once."""
+    interactions.end_about(draft, instance)
     if instance.state is InstanceState.SUSPENDED:
         stopped = machines.step(machines.INSTANCE, instance.state, InstanceEvent.CLOSE)
         _record_stopped(draft, replace(instance, state=stopped, close_reason=reason))

@@ -7,7 +7,8 @@ Rules:
 3. An answer names what was shown by its digest and is judged by interaction_forms alone. It comes from a view, never from a worker.
 4. The Agent's interaction is its call: it starts nothing, moves no focus and is on no business worker's channel. Chat is told that it
    is presented, and nothing more.
-5. An App's own interaction (kernel/core/ui.py) has its result in the owner's inbox and nowhere else.
+5. An App's own interaction (kernel/core/ui.py) has its result in the owner's inbox and nowhere else; the kernel's own
+   (kernel/core/own_questions.py) is in no timeline and on no worker's channel.
 6. Where it is shown is a wish the kernel may change; it changes neither what it is nor who may answer.
 """
 
@@ -131,9 +132,9 @@ def present(view: View, origin: Origin, stamp: Stamp, command: PresentInteractio
     shown = replace(interaction, status=status, place=_place_for(draft, interaction, interaction.place), updated_at=stamp.now)
     draft.put(shown)
     draft.audit("interaction.presented", number=shown.number, instance_id=shown.owner_instance_id)
-    if shown.owner_instance_id is None:
+    if shown.source is InteractionSource.AGENT_TOOL:
         _put_card(draft, shown)
-    _tell_chat(draft, shown)
+        _tell_chat(draft, shown)
     _tell_subscriber(draft, shown)
     if shown.kind is InteractionKind.NOTICE:
         draft.effect(Then(command=NoticePresented(interaction_id=shown.interaction_id)))
@@ -141,8 +142,8 @@ def present(view: View, origin: Origin, stamp: Stamp, command: PresentInteractio
 
 
 def _place_for(draft: Draft, interaction: Interaction, wish: Place) -> Place:
-    """An App's own question lies over that App. The Agent's lies over an App only while one is in front."""
-    if interaction.owner_instance_id is not None:
+    """An App's own question, and the kernel's, lies over Apps. The Agent's lies over an App only while one is in front."""
+    if interaction.source is not InteractionSource.AGENT_TOOL:
         return Place.MODAL if wish is Place.DEFAULT else wish
     return Place.INLINE if focus.front(draft) is None or wish is Place.INLINE else Place.MODAL
 
@@ -177,7 +178,7 @@ def _put_message(draft: Draft, author: Source, type_: str, body: JsonObject, app
 def _tell_chat(draft: Draft, shown: Interaction) -> None:
     """Chat chooses where a card stands; it is told if it lives, and nobody waits for it."""
     chat = draft.view.current_instance(SYSTEM_SCOPE)
-    if chat is not None and chat.state in _WITH_PROCESS and shown.owner_instance_id is None:
+    if chat is not None and chat.state in _WITH_PROCESS:
         message = InteractionPresented(
             interaction_id=shown.interaction_id,
             kind=shown.kind.value,
@@ -262,6 +263,15 @@ def end_due(draft: Draft) -> None:
             end(draft, interaction, InteractionEvent.EXPIRE, code=Code.EXPIRED)
 
 
+def end_about(draft: Draft, instance: Instance) -> None:
+    """What the kernel itself asks about an App session is settled without the person: its instance closes, or has failed."""
+    for found in draft.view.open_interactions():
+        interaction = draft.interaction(found.interaction_id) or found
+        is_about = interaction.source is InteractionSource.RUNTIME_POLICY and interaction.app_session_id == instance.app_session_id
+        if is_about and interaction.status in INTERACTION_OPEN:
+            end(draft, interaction, InteractionEvent.CANCEL, code=Code.CANCELLED)
+
+
 def end_of_owner(draft: Draft, instance: Instance, event: InteractionEvent, code: Code) -> None:
     """An App's own questions end with its instance, or with its right to ask; the Agent's never do."""
     for found in draft.view.open_interactions():
@@ -273,22 +283,24 @@ def end_of_owner(draft: Draft, instance: Instance, event: InteractionEvent, code
 # --------------------------------------------------------------------------------- what the person and the Agent do
 
 
-def answer(view: View, origin: Origin, stamp: Stamp, command: InteractionAnswer) -> Decision:
-    """The person answers, or declines. Raises: Rejected(interaction_not_found, interaction_already_final, answer_invalid)."""
-    draft = Draft(view, origin, stamp)
-    interaction = _require_open(view, command.interaction_id)
+def take_answer(draft: Draft, command: InteractionAnswer) -> tuple[Interaction, JsonObject]:
+    """The person answers, or declines: end what is asked; gives it and the answer in its one form.
+
+    Raises: Rejected(interaction_not_found, interaction_already_final, answer_invalid).
+    """
+    interaction = _require_open(draft.view, command.interaction_id)
     if command.shown_digest != interaction.shown_digest.hex():
         raise Rejected(Code.ANSWER_INVALID, Detail(pointer="/shown_digest", expected="the digest of what is shown"))
     request = decode_body(interaction.request_cbor)
     given = interaction_forms.check_answer(interaction.kind, request, command.answer)
     end(draft, interaction, InteractionEvent.SUBMIT, answer=given)
-    if interaction.owner_instance_id is None:
+    if interaction.source is InteractionSource.AGENT_TOOL:
         words = interaction_forms.words(interaction.kind, request, given)
         body = {"interaction_id": interaction.interaction_id, "title": request["title"], "text": words}
         _put_message(draft, Source.PERSON, INTERACTION_ANSWER, body, _session_in_front(draft))
-    else:
+    elif interaction.owner_instance_id is not None:
         _note_act(draft, interaction.owner_instance_id)
-    return draft.decision()
+    return interaction, given
 
 
 def _note_act(draft: Draft, instance_id: str) -> None:

@@ -2,7 +2,7 @@
 
 Rules:
 1. An App only asks. From the background it comes forward only within 5 s of the person's act on it.
-2. An App with open calls is closed by nobody in silence: itself refused, the person asked first and the calls cancelled.
+2. An App with open calls is closed by nobody in silence: itself it is refused, the person is asked first (own_questions.py).
 3. A process that is ending has nothing more to ask.
 4. A touch by the person takes from open calls the right to give the front back at their end (SPEC 6.9).
 5. chat can go nowhere and be closed by nobody; going to it is leaving everything else. It has one mode, im (SPEC 3).
@@ -10,12 +10,12 @@ Rules:
 
 from __future__ import annotations
 
-from kernel.core import focus, machines
+from kernel.core import focus, machines, own_questions
 from kernel.core.decision import Decision, Detail, Draft, Origin, Rejected, Stamp, View
 from kernel.core.events import MemoryRanShort
-from kernel.core.instances import close, end_open_calls, ensure_chat, require_own
+from kernel.core.instances import close, ensure_chat, require_own
 from kernel.core.limits import PERSON_ACT_WINDOW_MS
-from kernel.core.machines import CallEvent, InstanceState
+from kernel.core.machines import InstanceState
 from kernel.core.manifest import SYSTEM_SCOPE
 from kernel.core.records import Instance
 from kernel.protocol.host import AppClose, FocusRaise
@@ -65,19 +65,16 @@ def request_close(view: View, origin: Origin, stamp: Stamp, command: LifecycleRe
 
 
 def person_closes(view: View, origin: Origin, stamp: Stamp, command: AppClose) -> Decision:
-    """The person closes an App; with open calls only after saying so.
+    """The person closes an App; with open calls the kernel asks first. Value: {asked: interaction_id} while it is not closed.
 
-    Raises: Rejected(app_instance_not_found, lifecycle_denied with open_calls, or for chat).
+    Raises: Rejected(app_instance_not_found, lifecycle_denied for chat, limit_exceeded with too many questions open).
     """
     draft = Draft(view, origin, stamp)
     instance = _require_current(view, command.instance_id)
     _require_closable(instance)
-    open_calls = view.open_calls(instance.instance_id)
-    if open_calls and not command.cancel_calls:
-        detail = Detail(hint="ask the person, then close with cancel_calls", more={"open_calls": len(open_calls)})
-        raise Rejected(Code.LIFECYCLE_DENIED, detail)
-    end_open_calls(draft, instance, CallEvent.CANCEL, Code.CANCELLED)
-    close(draft, draft.instance(instance.instance_id) or instance, "person")
+    if view.open_calls(instance.instance_id):
+        return draft.decision({"asked": own_questions.ask_to_close(draft, instance)})
+    close(draft, instance, "person")
     return draft.decision()
 
 

@@ -14,6 +14,7 @@ DUE_CALLS_A_TURN = 100
 
 # --- questions to the person
 MAX_OPEN_INTERACTIONS = 256
+CLOSE_QUESTION_MS = 10 * 60 * 1000  # how long the kernel asks whether an App at work may be closed
 
 # --- capabilities
 MAX_OPEN_CAPABILITY_REQUESTS = 64

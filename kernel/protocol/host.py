@@ -188,12 +188,15 @@ class AppDisable(Message):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AppClose(Message):
-    """The person closes an instance. With open calls and no cancel_calls: refused lifecycle_denied, so that the host asks first."""
+    """The person closes an instance. Receipt; with open calls the kernel asks first: value {asked: interaction_id}, a confirm to answer.
+
+    A yes closes it and cancels its calls; anything else leaves it as it is. Refused: app_instance_not_found, lifecycle_denied (chat),
+    limit_exceeded (too many questions wait).
+    """
 
     TYPE: ClassVar[str] = "app.close"
     EXPECTS_REPLY: ClassVar[bool] = True
     instance_id: str
-    cancel_calls: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -52,7 +52,7 @@ def test_chat_is_closed_by_nobody_and_never_suspended() -> None:
     world = world_with_chat()
     chat = chat_of(world).instance_id
     assert world.tell(chat, m.LifecycleRequestClose()).code is Code.LIFECYCLE_DENIED
-    assert world.say(PERSON, h.AppClose(instance_id=chat, cancel_calls=True)).code is Code.LIFECYCLE_DENIED
+    assert world.close(chat).code is Code.LIFECYCLE_DENIED
     assert world.say(PERSON, h.AppDisable(name="chat")).code is Code.LIFECYCLE_DENIED
     opened(world, "board")
     assert idle(world) == []

@@ -31,7 +31,7 @@ def test_a_close_ends_the_app_session_and_a_failure_does_not() -> None:
     assert second != first
     assert world.instance(second).app_session_id == world.instance(first).app_session_id
     assert world.tell(second, m.StateLoad()).value == {"state": {"kept": 1}}
-    world.say(PERSON, h.AppClose(instance_id=second, cancel_calls=True))
+    world.close(second)
     world.die(second, Death.KILLED)
     third = world.running("c3", "board.peek")
     assert world.instance(third).app_session_id != world.instance(first).app_session_id
@@ -110,7 +110,7 @@ def test_an_instance_id_is_never_used_again() -> None:
     world, _ = opened()
     for number in range(4):
         board = world.current("board").instance_id
-        world.say(PERSON, h.AppClose(instance_id=board, cancel_calls=True))
+        world.close(board)
         world.die(board, Death.KILLED)
         world.invoke(f"again{number}", "board.peek")
     ids = [one.instance_id for one in world.rows(Instance)]
@@ -136,14 +136,6 @@ def test_the_person_revives_a_suspended_app_by_bringing_it_to_the_front() -> Non
     assert world.instance("ins_notes").state is InstanceState.BACKGROUND
 
 
-@pytest.mark.clause("8.2")
-def test_a_close_with_open_calls_says_how_many_so_that_the_host_can_ask() -> None:
-    world, board = opened()
-    refused = world.say(PERSON, h.AppClose(instance_id=board))
-    assert refused.detail is not None
-    assert (refused.code, refused.detail.more) == (Code.LIFECYCLE_DENIED, {"open_calls": 1})
-
-
 @pytest.mark.clause("6.9")
 def test_a_call_that_named_its_instance_counts_as_open_for_it_before_it_is_routed() -> None:
     world = world_of(
@@ -152,5 +144,5 @@ def test_a_call_that_named_its_instance_counts_as_open_for_it_before_it_is_route
             "calls": [{"call_id": "c1", "tool_id": "board.peek", "status": "received", "delivered_life": None}],
         }
     )
-    assert world.say(PERSON, h.AppClose(instance_id="ins_board")).code is Code.LIFECYCLE_DENIED
-    assert world.say(PERSON, h.AppClose(instance_id="ins_board", cancel_calls=True)).audit == ["call.cancelled", "instance.closing"]
+    assert world.say(PERSON, h.AppClose(instance_id="ins_board")).audit == ["interaction.opened", "interaction.presented"]
+    assert world.close("ins_board").audit == ["interaction.submitted", "call.cancelled", "instance.closing"]

@@ -114,10 +114,13 @@ class Anything(RuleBasedStateMachine):
     def switch(self, name: str, is_on: bool) -> None:
         self.world.say(PERSON, h.AppEnable(name=name) if is_on else h.AppDisable(name=name))
 
-    @rule(app=APPS, cancel_calls=st.booleans())
-    def close(self, app: str, cancel_calls: bool) -> None:
+    @rule(app=APPS, says_yes=st.booleans())
+    def close(self, app: str, says_yes: bool) -> None:
         for instance in self.instances(app):
-            self.world.say(PERSON, h.AppClose(instance_id=instance.instance_id, cancel_calls=cancel_calls))
+            if says_yes:
+                self.world.close(instance.instance_id)
+            else:
+                self.world.say(PERSON, h.AppClose(instance_id=instance.instance_id))
 
     @rule(app=APPS, is_chat=st.booleans())
     def raise_app(self, app: str, is_chat: bool) -> None:

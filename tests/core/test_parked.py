@@ -76,7 +76,7 @@ def test_rows_of_a_closed_instance_go_to_the_next_instance_of_that_app_on_reques
     outer = envelope("m1", APP_MESSAGE, app_scope="board")
     world.say(AGENT, AppMessageReceived(envelope=outer, topic="board.note", body={}))
     [row] = world.rows(InboxRow)
-    world.say(PERSON, AppClose(instance_id="ins_board", cancel_calls=True))
+    world.close("ins_board")
     world.die("ins_board")
     assert world.say(PERSON, InboxRetry(number=row.number)).code is Code.APP_INSTANCE_NOT_FOUND
     world.invoke("c1", "board.open", {})

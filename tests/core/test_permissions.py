@@ -44,7 +44,7 @@ def test_while_open_holds_over_a_crash_and_ends_with_the_instance() -> None:
     world.die(instance_id)
     world.start(instance_id)
     assert world.ask().value["status"] == "granted"  # type: ignore[index]
-    world.say(PERSON, h.AppClose(instance_id=instance_id, cancel_calls=True))
+    world.close(instance_id)
     world.die(instance_id, events.Death.KILLED)
     assert [one.state for one in world.rows(Permission)] == [PermissionState.LAPSED]
     world.running("c9", "board.open")
@@ -179,7 +179,7 @@ def test_a_question_ends_with_its_app(end: str) -> None:
     request_id = world.asked()
     instance_id = world.current("board").instance_id
     if end == "close":
-        world.say(PERSON, h.AppClose(instance_id=instance_id, cancel_calls=True))
+        world.close(instance_id)
     elif end == "disable":
         world.say(PERSON, h.AppDisable(name="board"))
     else:

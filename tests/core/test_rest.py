@@ -279,7 +279,7 @@ def test_ten_hours_of_sleep_suspend_the_idle_once_and_leave_the_front_and_the_op
 
 
 def close_board(world: World) -> tuple[object, object]:
-    return PERSON, h.AppClose(instance_id=world.current("board").instance_id, cancel_calls=True)
+    return PERSON, h.AppClose(instance_id=world.current("board").instance_id)
 
 
 def raise_notes(world: World) -> tuple[object, object]:

@@ -95,7 +95,7 @@ def invoke_of(world: World, call_id: str, tool_id: str, **more: Any) -> ToolInvo
 
 
 def close_board(world: World) -> None:
-    world.say(PERSON, h.AppClose(instance_id="ins_board", cancel_calls=True))
+    world.close("ins_board")
 
 
 def close_board_for_good(world: World) -> None:

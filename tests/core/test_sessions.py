@@ -28,7 +28,7 @@ def opened(world: World, app: str) -> str:
 
 
 def closed(world: World, instance_id: str) -> str:
-    world.say(PERSON, h.AppClose(instance_id=instance_id, cancel_calls=True))
+    world.close(instance_id)
     world.die(instance_id, Death.KILLED)
     return world.instance(instance_id).app_session_id
 

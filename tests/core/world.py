@@ -36,6 +36,8 @@ from kernel.core.machines import InstanceState
 from kernel.core.manifest import Manifest
 from kernel.core.records import Instance, OutboxRow, Record, Source, ToolCall, decode_body, digest_of_parts
 from kernel.protocol.agent import TOOL_CALL, Envelope, ToolInvoke
+from kernel.protocol.host import AppClose
+from kernel.protocol.host_interactions import InteractionAnswer
 from lineup_sdk.protocol import messages as m
 from lineup_sdk.protocol.codes import Code
 from lineup_sdk.protocol.messages import JsonObject, Message
@@ -224,6 +226,16 @@ class World:
         """The process of the present life is gone."""
         life = self.instance(instance_id).life
         return self.say(KERNEL, events.WorkerExited(instance_id=instance_id, life=life, death=death))
+
+    def close(self, instance_id: str) -> Outcome:
+        """The person closes an App, and says yes if the kernel asks; how the last of it ended."""
+        outcome = self.say(PERSON, AppClose(instance_id=instance_id))
+        if outcome.value is None:
+            return outcome
+        asked = self.view.interaction(outcome.value["asked"])
+        assert asked is not None
+        shown = asked.shown_digest.hex()
+        return self.say(PERSON, InteractionAnswer(interaction_id=asked.interaction_id, answer={"approved": True}, shown_digest=shown))
 
     def pass_time(self, milliseconds: int = 0) -> Outcome:
         """Wait, then look what is due."""

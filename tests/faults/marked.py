@@ -1,0 +1,84 @@
+"""The marker of the canary tests, and exceptions that carry it wherever a text of theirs could (SPEC 17, INV-56).
+
+Rules:
+1. What a library or the system raises quotes anything: all its texts are the marker.
+2. An exception of our own carries words of a fixed list; its fields are as the tree fills them, and the marker hangs on it as the cause
+   and as a note, which is where a careless print of it would find somebody's words.
+"""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Callable
+from typing import Any
+
+MARK = "canary4e91"
+
+# Our own kinds that take more or other than one free text. The code is one that any of them can have.
+_OWN: dict[str, Callable[[Any], BaseException]] = {
+    "AuditUnreadable": lambda kind: kind(_code("STORE_CORRUPT")),
+    "BackupFailed": lambda kind: kind(_code("STORE_FULL"), "take another folder"),
+    "CannotDo": lambda kind: kind("failed"),
+    "Denied": lambda kind: kind(None, "type"),
+    "HomeRefused": lambda kind: kind("it cannot be read"),
+    "Invalid": lambda kind: kind(_refusal()),
+    "JsonRefused": lambda kind: kind("number"),
+    "KernelUnreachable": lambda kind: kind("kernel_unreachable"),
+    "LineRefused": lambda kind: kind(_code("PROTOCOL_VIOLATION"), {"expected": "an object"}),
+    "ManifestInvalid": lambda kind: kind("/tools", "must be an array"),
+    "NotProved": lambda kind: kind("not set"),
+    "ProtocolViolation": lambda kind: kind("fields"),
+    "Refused": lambda kind: kind(_code("LIMIT_EXCEEDED")),
+    "Rejected": lambda kind: kind(_code("LIMIT_EXCEEDED")),
+    "SandboxIncomplete": lambda kind: kind("preload", "not ready", "report it"),
+    "SchemaInvalid": lambda kind: kind("/type", "must be an object"),
+    "SourceInvalid": lambda kind: kind("welcome names no source"),
+    "SpawnFailed": lambda kind: kind("zygote_dead"),
+    "StorageFailed": lambda kind: kind(_code("UNKNOWN")),
+    "StoreRefused": lambda kind: kind(_code("STORE_CORRUPT"), "restore a backup"),
+    "ToolFailed": lambda kind: kind("no"),
+    "Trouble": lambda kind: kind(_code("SIZE_MISMATCH")),
+}
+
+
+_LIBRARIES: dict[str, Callable[[Any], BaseException]] = {
+    "AccessDenied": lambda kind: kind(1, MARK, MARK),
+    "NoSuchProcess": lambda kind: kind(1, MARK, MARK),
+    "UnicodeDecodeError": lambda kind: kind("utf-8", MARK.encode(), 0, 1, MARK),
+    "UnicodeEncodeError": lambda kind: kind("utf-8", MARK, 0, 1, MARK),
+    "ValidationError": lambda kind: kind.from_exception_data(MARK, [{"type": "int_type", "loc": (MARK,), "input": MARK}]),
+}
+_NUMBERS = {"BlockingIOError": errno.EAGAIN, "BrokenPipeError": errno.EPIPE, "PermissionError": errno.EPERM}
+_NUMBERS |= {"FileExistsError": errno.EEXIST, "FileNotFoundError": errno.ENOENT, "NotADirectoryError": errno.ENOTDIR}
+
+
+def marked_exception(kinds: Any) -> BaseException:
+    """An exception that a handler of these kinds takes."""
+    kind = kinds[0] if isinstance(kinds, tuple) else kinds
+    made = _made(RuntimeError if kind in (BaseException, Exception) else kind)
+    made.__cause__ = ValueError(MARK)
+    made.add_note(MARK)
+    return made
+
+
+def _made(kind: type[BaseException]) -> BaseException:
+    name = kind.__name__
+    if name in _OWN and not kind.__module__.startswith(("pydantic", "typer")):
+        return _OWN[name](kind)
+    if name in _LIBRARIES:
+        return _LIBRARIES[name](kind)
+    if issubclass(kind, OSError):
+        return kind(_NUMBERS.get(name, errno.EIO), MARK, MARK)
+    return kind(MARK)
+
+
+def _code(name: str) -> Any:
+    from lineup_sdk.protocol.codes import Code  # not before noting.install
+
+    return Code[name]
+
+
+def _refusal() -> Any:
+    from kernel.protocol.strict import Refusal  # not before noting.install
+
+    return Refusal("/text", "a text", "number", None)
