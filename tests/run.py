@@ -1,4 +1,4 @@
-"""Run every test in three processes side by side: two of them wait for other processes much of the time. Each part's output is
+"""Run every test in four processes side by side: most of them wait for other processes much of the time. Each part's output is
 printed whole when it ends.
 
     python tests/run.py              every test
@@ -22,10 +22,12 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 KERNELS = ("tests/processes", "tests/faults")
 HOSTS = ("tests/hosts", "tests/sdk")
+WEB = ("tests/web",)
 PARTS = {
     "kernels that run": KERNELS,
     "hosts and the SDK": HOSTS,
-    "everything else": ("tests", *(f"--ignore={folder}" for folder in (*KERNELS, *HOSTS))),
+    "the web host in a browser": WEB,
+    "everything else": ("tests", *(f"--ignore={folder}" for folder in (*KERNELS, *HOSTS, *WEB))),
 }
 BOUND_SECONDS = 30 * 60
 TESTS_FAILED = 1  # pytest's own exit code; any other is no matter of a second try

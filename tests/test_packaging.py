@@ -42,7 +42,7 @@ def pins_of(lock: Path) -> dict[str, str]:
 
 
 def files_of_the_tree() -> Iterator[Path]:
-    generated = {"__pycache__", "build", "dist"}
+    generated = {"__pycache__", "build", "dist", "node_modules"}
     for top in sorted(ROOT.iterdir()):
         if top.name in generated or (top.name.startswith(".") and top.name not in {".ci", ".gitignore"}):
             continue
