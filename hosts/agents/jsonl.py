@@ -18,10 +18,10 @@ from dataclasses import dataclass
 
 import trio
 
-from hosts.launch import Launcher
 from hosts.lines import LineReader, LineTooLong, LineWriter
 from hosts.link import Event, HostLink, LinkLost, Refused, hello
 from hosts.strict_json import JsonRefused, NotJson, read_json, write_json
+from hosts.view import Attaching
 from kernel.protocol.agent import MESSAGE_TEXT, TOOL_CALL, TOOL_RESULT
 from kernel.protocol.host import EnvelopeReceipt, EnvelopeSent, EnvelopeSubmit, Goodbye, OutboxAcknowledge
 from lineup_sdk.protocol.codes import Code
@@ -102,7 +102,7 @@ class Door:
     """See the head of the file. Owns no descriptor."""
 
     def __init__(
-        self, launcher: Launcher, source: LineReader, sink: LineWriter, notes: LineWriter, stamps: Stamps, *, is_demo: bool = False
+        self, launcher: Attaching, source: LineReader, sink: LineWriter, notes: LineWriter, stamps: Stamps, *, is_demo: bool = False
     ) -> None:
         self._launcher = launcher
         self._source = source

@@ -1,0 +1,108 @@
+/**
+ * The one WebSocket to the host: opened again by itself, asks as promises.
+ * 1. A lost link comes back with growing waits (FIRST_WAIT_MS … LONGEST_WAIT_MS), at once when the machine comes online again.
+ * 2. An ask made while there is no link waits for the next one. One whose link ends before its reply ends as `lost`: nobody knows whether
+ *    it was done, and it is not sent again by itself.
+ * 3. A refused token ends it: asking again with the same one would change nothing.
+ */
+/** @import { Outcome } from "./types.d.ts" */
+
+const FIRST_WAIT_MS = 250;
+const LONGEST_WAIT_MS = 8000;
+const REFUSED = 4401;
+const MAX_QUEUED = 200;
+
+export class Connection {
+  /**
+   * @param {string} url @param {() => object} greeting the first message, with the token
+   * @param {{ message: (message: any) => void, link: (state: "connecting" | "open" | "away" | "refused") => void }} told
+   */
+  constructor(url, greeting, told) {
+    this.url = url;
+    this.greeting = greeting;
+    this.told = told;
+    /** @type {WebSocket | null} */
+    this.socket = null;
+    this.isOpen = false;
+    this.wait = FIRST_WAIT_MS;
+    this.next = 1;
+    this.timer = 0;
+    /** @type {Map<number, (outcome: Outcome) => void>} asks on the current link */
+    this.asked = new Map();
+    /** @type {{ message: object, settle: (outcome: Outcome) => void }[]} */
+    this.queued = [];
+  }
+
+  /** Open it, or try again now. */
+  open() {
+    clearTimeout(this.timer);
+    if (this.socket !== null) return;
+    this.told.link("connecting");
+    const socket = new WebSocket(this.url);
+    this.socket = socket;
+    socket.onopen = () => socket.send(JSON.stringify(this.greeting()));
+    socket.onmessage = (event) => this.#take(JSON.parse(event.data));
+    socket.onclose = (event) => this.#closed(event.code);
+  }
+
+  /** Ask the host; never rejects. @param {object} message without its id @returns {Promise<Outcome>} */
+  request(message) {
+    return new Promise((settle) => {
+      if (this.isOpen) this.#ask(message, settle);
+      else if (this.queued.length < MAX_QUEUED) this.queued.push({ message, settle });
+      else settle({ ok: false, code: "lost" });
+    });
+  }
+
+  /** Say something that is not answered. @param {object} message */
+  tell(message) {
+    if (this.isOpen) this.socket?.send(JSON.stringify(message));
+  }
+
+  /** @param {object} message @param {(outcome: Outcome) => void} settle */
+  #ask(message, settle) {
+    const id = this.next++;
+    this.asked.set(id, settle);
+    this.socket?.send(JSON.stringify({ ...message, id }));
+  }
+
+  /** @param {any} message */
+  #take(message) {
+    if (message.op === "reply") {
+      const settle = this.asked.get(message.id);
+      this.asked.delete(message.id);
+      settle?.(outcomeOf(message));
+      return;
+    }
+    if (message.op === "welcome") {
+      this.isOpen = true;
+      this.wait = FIRST_WAIT_MS;
+      this.told.link("open");
+      for (const { message: waiting, settle } of this.queued.splice(0)) this.#ask(waiting, settle);
+    }
+    this.told.message(message);
+  }
+
+  /** @param {number} code */
+  #closed(code) {
+    this.socket = null;
+    this.isOpen = false;
+    for (const settle of this.asked.values()) settle({ ok: false, code: "lost" });
+    this.asked.clear();
+    if (code === REFUSED) {
+      this.told.link("refused");
+      return;
+    }
+    this.told.link("away");
+    this.timer = setTimeout(() => this.open(), this.wait * (0.75 + Math.random() / 2));
+    this.wait = Math.min(this.wait * 2, LONGEST_WAIT_MS);
+  }
+}
+
+/** @param {{ value?: any, receipt?: any, lost?: boolean }} reply @returns {Outcome} */
+function outcomeOf(reply) {
+  if (reply.lost) return { ok: false, code: "lost" };
+  const receipt = reply.receipt;
+  if (receipt && !receipt.accepted) return { ok: false, code: String(receipt.code ?? "unknown"), detail: receipt.detail };
+  return { ok: true, value: reply.value ?? {} };
+}

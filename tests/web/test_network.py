@@ -1,0 +1,39 @@
+"""The page over a network: bound on request, never announced as such, and with less (SPEC 14: a plain-HTTP host off loopback)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import trio
+
+from hosts.web.host import NOT_FOR_PRODUCTION
+from tests.web.raw_page import Refused, attached, open_page, wait_change
+from tests.web.web_host import WebHost
+
+SECONDS = 60
+
+
+@pytest.fixture
+def host(tmp_path: Path) -> Iterator[WebHost]:
+    made = WebHost(tmp_path / "home", options=("--bind", "0.0.0.0"))
+    made.start()
+    yield made
+    made.close()
+
+
+@pytest.mark.clause("14")
+async def test_a_host_on_every_address_says_the_loopback_and_shows_no_isolated_surface(host: WebHost) -> None:
+    assert host.origin == f"http://127.0.0.1:{host.port}"
+    assert NOT_FOR_PRODUCTION in host.said()
+    assert "0.0.0.0" not in host.said()
+    with trio.fail_after(SECONDS):
+        with pytest.raises(Refused):
+            async with open_page(host.origin, host=f"0.0.0.0:{host.port}", origin=f"http://0.0.0.0:{host.port}"):
+                pass
+        async with attached(host.origin, host.token) as page:
+            await page.ask("app.open", app_scope="whiteboard")
+            surface = await wait_change(page, "surface", app_scope="whiteboard")
+            refused = (await page.op("surface.mount", surface_id=surface["surface_id"]))["receipt"]
+            assert (refused["code"], "plain HTTP" in refused["detail"]["hint"]) == ("surface_unavailable", True)
