@@ -13,24 +13,32 @@ PIP_INSTALL := python -m pip install --disable-pip-version-check --quiet
 PIP_COMPILE := pip-compile --quiet --generate-hashes --allow-unsafe --strip-extras --no-header \
 	--no-emit-index-url --no-emit-find-links --no-emit-trusted-host $(UPGRADE)
 
-RUNS ?= 4000
+FUZZ_SECONDS ?= 60
+# The modules at whose borders bytes become values: what `make fuzz` measures.
+empty :=
+comma := ,
+FUZZED := kernel/core/manifest.py kernel/core/manifest_form.py kernel/core/merge_patch.py kernel/core/schema.py kernel/wal.py \
+	kernel/protocol/envelopes.py kernel/protocol/strict.py hosts/strict_json.py hosts/web/asks.py \
+	sdk/lineup_sdk/protocol/control.py sdk/lineup_sdk/protocol/framing.py sdk/lineup_sdk/protocol/parsing.py
+FUZZ := PYTHONPATH=.:sdk COVERAGE_FILE=.venv-fuzz/.coverage .venv-fuzz/bin/python -m
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help machine browser run test check torture bench lock
+.PHONY: help machine browser compiler run test check torture bench lock
 
 help:
-	@echo "make run     set up, start the kernel and open the console (needs a terminal)"
+	@echo "make run     set up, start the kernel and open the page in your browser"
 	@echo "make test    set up and run every test; ARGS='-k name' picks some"
 	@echo "make check   style, types, import floors, generated files, both wheels"
-	@echo "make torture RUNS=4000: that many runs of the model, anew every time, 60 steps each"
+	@echo "make torture the long runs, part by part, each with its report in docs/proof; ARGS='power_cuts --seconds 600' picks some"
+	@echo "make fuzz    the fuzzer that follows coverage, FUZZ_SECONDS=60 a target; then at least 95 % of the branches of what is fuzzed"
 	@echo "make bench   measure against the peer; writes docs/bench/"
 	@echo "make lock    write requirements*.lock again; UPGRADE=--upgrade takes newer versions"
 
 run: .venv/.installed
 	@$(BIN)/lineup run
 
-test: .venv/.installed browser tests/web/node_modules/.installed
+test: .venv/.installed browser compiler tests/web/node_modules/.installed
 	@$(BIN)/python tests/run.py $(ARGS)
 
 check: .venv/.installed tests/web/node_modules/.installed
@@ -46,7 +54,12 @@ check: .venv/.installed tests/web/node_modules/.installed
 	$(BIN)/python -m pytest --quiet tests/test_packaging.py
 
 torture: .venv/.installed
-	LINEUP_MODEL_RUNS=$(RUNS) $(BIN)/python -m pytest tests/model $(ARGS)
+	$(BIN)/python -m tests.torture $(ARGS)
+
+fuzz: .venv-fuzz/.locked
+	$(FUZZ) tests.fuzz.guided $(FUZZ_SECONDS) $(ARGS)
+	$(FUZZ) coverage run --branch --include="$(subst $(empty) $(empty),$(comma),$(strip $(FUZZED)))" -m tests.fuzz.mutate 0 84000
+	$(FUZZ) coverage report --show-missing --fail-under=95
 
 bench: .venv/.installed .venv-bench/.locked
 	$(BIN)/python -m bench
@@ -56,7 +69,8 @@ lock: | machine
 	tools=$$(mktemp -d) && trap 'rm -rf "$$tools"' EXIT && \
 	$(PYTHON) -m venv "$$tools" && "$$tools"/bin/$(PIP_INSTALL) pip-tools==7.6.2 && \
 	"$$tools"/bin/$(PIP_COMPILE) -o requirements.lock requirements.in && \
-	"$$tools"/bin/$(PIP_COMPILE) -c requirements.lock -o requirements-bench.lock requirements-bench.in
+	"$$tools"/bin/$(PIP_COMPILE) -c requirements.lock -o requirements-bench.lock requirements-bench.in && \
+	"$$tools"/bin/$(PIP_COMPILE) -c requirements.lock -o requirements-fuzz.lock requirements-fuzz.in
 
 .venv/.installed: .venv/.locked pyproject.toml sdk/pyproject.toml
 	$(BIN)/$(PIP_INSTALL) --no-deps --no-build-isolation --no-index -e ./sdk -e .
@@ -70,6 +84,11 @@ lock: | machine
 .venv-bench/.locked: requirements-bench.lock | machine
 	$(PYTHON) -m venv --clear .venv-bench
 	.venv-bench/bin/$(PIP_INSTALL) --require-hashes --only-binary :all: -r requirements-bench.lock
+	@touch $@
+
+.venv-fuzz/.locked: requirements-fuzz.lock | machine
+	$(PYTHON) -m venv --clear .venv-fuzz
+	.venv-fuzz/bin/$(PIP_INSTALL) --require-hashes --only-binary :all: -r requirements-fuzz.lock
 	@touch $@
 
 # Node and npm come with the other packages, so a machine needs none of its own.
@@ -95,6 +114,10 @@ machine:
 		echo "Python 3.11 or newer is needed. If you have one under another name: make PYTHON=python3.12 ..." >&2; exit 1; }
 	$(call have,$(PYTHON) -c 'import ensurepip',$(VENV_PACKAGE),the venv module of Python)
 	$(call have,$(PYTHON) -c 'import ctypes; ctypes.CDLL("libseccomp.so.2")',libseccomp2,the library libseccomp.so.2)
+
+# The suite judges a worker in C too.
+compiler: | machine
+	$(call have,cc -fsyntax-only -include stdio.h -x c /dev/null,gcc libc6-dev,a C compiler for a worker that is not Python's)
 
 # What the tests of the web host need beside the rest: a browser to drive, a screen that is none, and fonts for what they look at.
 browser: | machine

@@ -1,10 +1,13 @@
-"""`python -m bench`: measure everything once, print a table, keep the JSON. It fails when something does not work, never on a number."""
+"""`python -m bench`: measure everything once, print a table and what grew since the run before, keep the JSON.
+
+It fails when something does not work, never on a number.
+"""
 
 from __future__ import annotations
 
 import sys
 
-from bench import counts, measures, report
+from bench import counts, growth, measures, report
 from bench.kernel_process import ROOT
 
 
@@ -24,8 +27,11 @@ def main() -> int:
     run["starts"] = measures.starts()
     _say("counts")
     run["counts"] = counts.per_call()
+    before = growth.newest()
     path = report.keep(run)
     print(report.table(run))
+    for line in growth.grown(run, before) if before else ():
+        print(f"grown: {line}")
     _say(f"kept as {path.relative_to(ROOT)}")
     return 0
 

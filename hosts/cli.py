@@ -20,10 +20,10 @@ from typing import Annotated
 
 import typer
 
-from hosts.commands import backup, calls, interactions, offline, permissions, reading, session, sessions, upkeep
+from hosts.commands import backup, calls, interactions, offline, permissions, proving, reading, session, sessions, upkeep
 from hosts.commands.setting import Setting, as_failure, first_cause
 from hosts.homes import choose_home
-from hosts.output import UNEXPECTED, USAGE, Exit, Failure, print_failure
+from hosts.output import UNEXPECTED, USAGE, Exit, Failure, print_failure, usage
 
 app = typer.Typer(
     name="lineup",
@@ -35,6 +35,8 @@ app = typer.Typer(
 )
 
 app.command("run")(session.run)
+app.command("desktop")(session.desktop)
+app.command("console")(session.console)
 app.command("stop")(session.stop)
 app.command("demo")(session.demo)
 app.command("agent")(session.agent)
@@ -49,8 +51,11 @@ app.command("answer")(interactions.answer)
 app.add_typer(interactions.interactions, name="interactions")
 app.add_typer(offline.audit, name="audit")
 app.command("doctor")(offline.doctor)
+app.command("conformance")(proving.conformance)
+app.command("chaos")(proving.chaos)
 app.add_typer(upkeep.inbox, name="inbox")
 app.add_typer(permissions.permissions, name="permissions")
+app.add_typer(permissions.policy, name="policy")
 app.command("backup")(backup.backup)
 app.command("restore")(backup.restore)
 app.command("explain")(upkeep.explain)
@@ -58,7 +63,10 @@ app.command("tail")(upkeep.tail)
 app.command("logs")(upkeep.logs)
 app.command("version")(offline.version)
 
-HomeOption = Annotated[Path | None, typer.Option("--home", help="Where state is kept; default LINEUP_HOME, else the XDG state folder.")]
+HomeOption = Annotated[
+    str | None,
+    typer.Option("--home", metavar="<path>", help="Where state is kept; default LINEUP_HOME, else the XDG state folder."),
+]
 AppFolderOption = Annotated[list[Path] | None, typer.Option("--app-folder", hidden=True, help="More apps for a kernel started now.")]
 
 _STREAMS = (("stdin", os.O_RDONLY, "r"), ("stdout", os.O_RDONLY, "w"), ("stderr", os.O_WRONLY, "w"))
@@ -72,7 +80,9 @@ def choose(
     app_folder: AppFolderOption = None,
 ) -> None:
     """Take the options that stand before the verb."""
-    context.obj = Setting(choose_home(home, os.environ), tuple(app_folder or ()))
+    if home == "":
+        raise usage("no folder is named", pointer="--home", expected="a path", hint="leave the option out for the home of LINEUP_HOME")
+    context.obj = Setting(choose_home(Path(home) if home is not None else None, os.environ), tuple(app_folder or ()))
 
 
 def wants_json(arguments: Sequence[str]) -> bool:
@@ -80,13 +90,22 @@ def wants_json(arguments: Sequence[str]) -> bool:
     return "--format=json" in arguments or any(pair == ("--format", "json") for pair in pairwise(arguments))
 
 
-def _usage_failure(error: typer.TyperException) -> Failure:
+def _usage_failure(error: typer.TyperException, arguments: Sequence[str]) -> Failure:
     parameter = getattr(error, "param", None)
     option = getattr(error, "option_name", None)
-    pointer = option or getattr(parameter, "name", None) or "command line"
+    pointer = option or _as_typed(parameter, arguments) or "command line"
     expected = getattr(getattr(parameter, "type", None), "name", None)
     message = _TYPED.sub("", error.format_message().splitlines()[0]).strip().rstrip(".:") or "the command was not understood"
     return Failure(USAGE, {"pointer": pointer, "expected": expected, "hint": "see `lineup --help`"}, message=message)
+
+
+def _as_typed(parameter: object, arguments: Sequence[str]) -> str | None:
+    """The option as it stands on this command line, else as the help names it; an argument by the name the help has for it."""
+    names = [*getattr(parameter, "opts", ()), *getattr(parameter, "secondary_opts", ())]
+    options = [name for name in names if name.startswith("-")]
+    typed = [name for name in options if any(word.partition("=")[0] == name for word in arguments)]
+    named = getattr(parameter, "metavar", None) or getattr(parameter, "name", None)
+    return next(iter([*typed, *options[:1]]), named.strip("[]").lower() if named else None)
 
 
 def _bug_failure(error: BaseException) -> Failure:
@@ -100,7 +119,7 @@ def run_command(arguments: Sequence[str]) -> int:
     try:
         code = app(args=list(arguments), prog_name="lineup", standalone_mode=False)
     except typer.TyperException as error:
-        failure = _usage_failure(error)
+        failure = _usage_failure(error, arguments)
     except typer.Abort:
         failure = Failure("interrupted_by_person", exit_code=Exit.INTERRUPTED)
     except BaseException as error:  # the border of the program: everything that ends it becomes one line

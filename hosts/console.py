@@ -1,4 +1,4 @@
-"""The console: what `lineup run` opens. It ties view, state, drawing and terminal together and decides nothing itself.
+"""The console: what `lineup console` opens. It ties view, state, drawing and terminal together and decides nothing itself.
 
 Rules:
 1. One task reads keys, one draws, one watches the view, one hears signals; what a key asks of the kernel runs in a task of its own.

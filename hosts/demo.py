@@ -10,22 +10,18 @@ Order, with the reason for each step:
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import IO
 
 import trio
 
-from hosts.agents.jsonl import MAX_LINE_BYTES, Door
+from hosts.agents.process import claims_of, demo_door, run_door, start_demo_agent, wait_agent
 from hosts.commands.offline import verify_audit
-from hosts.commands.session import stamps
 from hosts.headless import Headless, open_headless
 from hosts.homes import Home
 from hosts.launch import Launcher
-from hosts.lines import LineReader, LineTooLong, LineWriter
+from hosts.lines import LineTooLong
 from hosts.output import print_data
 from hosts.strict_json import read_json
 from hosts.visible import visible
@@ -63,38 +59,14 @@ async def _play(launcher: Launcher, host: Headless) -> int:
     print_data(f"kernel {visible(str(status['kernel_version']))} up; inventory revision {visible(str(status['revision']))}")
     failed = 0
     async with trio.open_nursery() as nursery:
-        with _start_agent() as agent:
-            claims = _join_door(nursery, launcher, agent)
+        with start_demo_agent() as agent:
+            nursery.start_soon(run_door, demo_door(launcher, agent), agent)
+            claims = claims_of(agent)
             while (line := await claims.read_line()) is not None:
                 failed += await _check_claim(host, line)
-            code = await trio.to_thread.run_sync(agent.wait)  # its stderr is closed: it is ending
+            code = await wait_agent(agent)  # its stderr is closed: it is ending
         nursery.cancel_scope.cancel()
     return failed + _report(code == 0, f"the Agent process ended with exit code {code}", "")
-
-
-def _start_agent() -> subprocess.Popen[bytes]:
-    pipe = subprocess.PIPE
-    return subprocess.Popen([sys.executable, "-P", "-m", "hosts.agents.demo"], stdin=pipe, stdout=pipe, stderr=pipe)
-
-
-def _join_door(nursery: trio.Nursery, launcher: Launcher, agent: subprocess.Popen[bytes]) -> LineReader:
-    """Put a door between the Agent's pipes and the kernel; returns the reader of its claims."""
-    to_agent = LineWriter(_fd(agent.stdin))
-    door = Door(launcher, LineReader(_fd(agent.stdout), MAX_LINE_BYTES), to_agent, to_agent, stamps(), is_demo=True)
-    nursery.start_soon(_run_door, door, agent)
-    return LineReader(_fd(agent.stderr), MAX_LINE_BYTES)
-
-
-async def _run_door(door: Door, agent: subprocess.Popen[bytes]) -> None:
-    await door.run()
-    if agent.stdin is not None:
-        agent.stdin.close()  # the Agent reads to the end and leaves
-
-
-def _fd(stream: IO[bytes] | None) -> int:
-    if stream is None:
-        raise OSError("the pipe is missing")
-    return stream.fileno()
 
 
 async def _check_claim(host: Headless, line: bytes | LineTooLong) -> int:

@@ -3,7 +3,8 @@
 Rules:
 1. --home wins over LINEUP_HOME, which wins over the XDG state folder. The environment is read here and nowhere else in the hosts.
 2. The folder is created 0700; one that belongs to somebody else is refused, never used.
-3. Everything else in the home belongs to the kernel; a host reads the pairing secret and appends the kernel's stderr to kernel.log.
+3. Everything else in the home belongs to the kernel; a host reads the pairing secret, appends the kernel's stderr to kernel.log, and keeps
+   what its web pages need to find it again.
 """
 
 from __future__ import annotations
@@ -44,6 +45,11 @@ class Home:
         """Where the stderr of the kernel goes."""
         return self.folder / "kernel.log"
 
+    @property
+    def web_file(self) -> Path:
+        """Where the web host keeps its last ports with the tokens of their pages (0600)."""
+        return self.folder / "web.places"
+
     def pairing(self) -> str | None:
         """Return the pairing secret, or None when no kernel has made one yet. Raises: HomeRefused when it may not be read."""
         try:
@@ -52,6 +58,8 @@ class Home:
             return None
         except PermissionError as error:
             raise HomeRefused("the home folder belongs to another user") from error
+        except OSError as error:  # its path is too long, or leads in a circle
+            raise HomeRefused(f"the home folder cannot be used: {os.strerror(error.errno or 0)}") from error
 
     def create(self) -> None:
         """Make the folder if it is missing. Raises: HomeRefused when it is not a folder of this user."""
@@ -64,6 +72,12 @@ class Home:
             raise HomeRefused("the home folder belongs to another user")
         if found.st_mode & 0o022:
             raise HomeRefused("the home folder can be written by others; run chmod go-w on it")
+
+
+def language_of(environ: Mapping[str, str]) -> str:
+    """Return the language of this person's programs, as far as ours speak it: en or zh."""
+    named = environ.get("LC_ALL") or environ.get("LC_MESSAGES") or environ.get("LANG") or ""
+    return "zh" if named.startswith("zh") else "en"
 
 
 def choose_home(option: Path | None, environ: Mapping[str, str]) -> Home:

@@ -35,10 +35,15 @@ WINDOW_SECONDS = 60.0
 START_SECONDS = 30.0  # from spawn to welcome
 JOIN_SECONDS = 10.0  # for the winner of the lock to answer
 EXIT_SECONDS = 10.0  # from a closed channel to the end of the process
+_STARTS = 2  # of one attach, when a signal ends the first kernel before it greets
 _LOCKED_EXIT = 8
 _VIEW_FD = 3
 _LOG_TAIL_BYTES = 4096
 MAX_LOG_BYTES = 4 * 1024 * 1024  # a start that finds kernel.log bigger puts it aside as kernel.log.1, in the place of the one before
+
+
+class _Killed(Exception):
+    """A signal ended the kernel before it greeted: it is not the kernel's own doing, and the next start may well go."""
 
 
 class Launcher:
@@ -90,7 +95,15 @@ class Launcher:
         return None
 
     async def _start(self, nursery: trio.Nursery, greeting: HostHello) -> HostLink | None:
-        """Start a kernel and return its trusted view, or None when another one holds the lock."""
+        """Start a kernel and return its trusted view, or None when another one holds the lock. One that is killed is started once more."""
+        for _ in range(_STARTS):
+            try:
+                return await self._start_once(nursery, greeting)
+            except _Killed:
+                continue
+        raise KernelUnreachable("kernel_unreachable", self._detail(self._last_end))
+
+    async def _start_once(self, nursery: trio.Nursery, greeting: HostHello) -> HostLink | None:
         opening = greeting if greeting.role == "view" else hello("view", label=greeting.label)
         self.reap()
         self._count_launch()
@@ -117,12 +130,17 @@ class Launcher:
             return None
 
     async def _judge_silent_end(self, pid: int) -> None:
-        """The kernel closed without a word: its exit status or its last line on stderr tells why. Returns when the lock was lost."""
+        """The kernel closed without a word: its exit status or its last line on stderr tells why. Returns when the lock was lost.
+
+        Raises: _Killed when a signal ended it, KernelUnreachable.
+        """
         status = await _wait_exit(pid)
         self._pids.discard(pid)
         self._last_end = _describe(status)
         if status == _LOCKED_EXIT:
             return
+        if status < 0:
+            raise _Killed
         words = _last_words(self.home)
         code = str(words.pop("code", "kernel_unreachable"))
         raise KernelUnreachable(code, self._detail(self._last_end) | words)
@@ -135,6 +153,10 @@ class Launcher:
             reason = f"started {MAX_LAUNCHES} times within {WINDOW_SECONDS:.0f} s and gone each time; last: {self._last_end}"
             raise KernelUnreachable("kernel_unreachable", self._detail(reason))
         self._launches.append(now)
+
+    def forget_launches(self) -> None:
+        """The person asked for another try: count from here."""
+        self._launches.clear()
 
     def _detail(self, reason: str) -> dict[str, Any]:
         return {"reason": reason, "hint": "kernel.log in the home folder has its last words; `lineup doctor` checks this machine"}
@@ -159,11 +181,6 @@ class Launcher:
             return os.open(self.home.log_file, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         except OSError as error:
             raise HomeRefused(f"kernel.log in the home folder cannot be opened: {os.strerror(error.errno or 0)}") from error
-
-    @property
-    def started_pids(self) -> frozenset[int]:
-        """The kernels started here that have not been seen to end."""
-        return frozenset(self._pids)
 
     async def wait_gone(self) -> None:
         """Wait until every kernel started here has ended, as after kernel.stop. Raises: KernelUnreachable when one does not."""

@@ -14,6 +14,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from enum import IntEnum, StrEnum
+from typing import Any
 
 from hosts.strict_json import write_json
 from hosts.visible import one_line, visible
@@ -175,7 +176,16 @@ def print_failure(failure: Failure, *, as_json: bool) -> None:
 
 def facts(value: JsonObject) -> list[str]:
     """Lay out an object as one `name: value` a line, made visible."""
-    return [f"{name}: {visible(field) if isinstance(field, str) else write_json(field)}" for name, field in value.items()]
+    return [f"{name}: {visible(field) if isinstance(field, str) else write_json(_rounded(field))}" for name, field in value.items()]
+
+
+def _rounded(value: Any) -> Any:
+    """The same for a person's eye: three digits after the point are enough of a measured number."""
+    if isinstance(value, dict):
+        return {name: _rounded(member) for name, member in value.items()}
+    if isinstance(value, list):
+        return [_rounded(member) for member in value]
+    return round(value, 3) if isinstance(value, float) else value
 
 
 def table(rows: Sequence[Sequence[object]], head: Sequence[str]) -> list[str]:

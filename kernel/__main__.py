@@ -5,7 +5,7 @@
     python -m kernel audit verify|export --home HOME
     python -m kernel restore --home HOME --from FOLDER
 
-Exit codes: 0 ok, 1 refused or broken (the line says how), 2 usage, 8 another kernel holds the home.
+Exit codes: 0 ok, 1 refused or broken, 2 usage (the line says how), 8 another kernel holds the home.
 """
 
 from __future__ import annotations
@@ -19,18 +19,47 @@ import socket
 import sys
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any, NoReturn
 
-import trio
+from kernel.launch import execute_early
 
-from kernel import audit, backup, doctor, log
-from kernel.database import StorageFailed
-from kernel.home import StoreRefused
-from kernel.serve import Refused, Settings, serve, tell_refusal
-from lineup_sdk.protocol.codes import Code
-from lineup_sdk.protocol.messages import JsonObject
+_early = execute_early() if __name__ == "__main__" and sys.argv[1:2] == ["serve"] else None
+
+# All this takes as long to import as the zygote takes to be born: two processes do it side by side.
+import trio  # noqa: E402
+
+from kernel import audit, backup, doctor, log  # noqa: E402
+from kernel.database import StorageFailed  # noqa: E402
+from kernel.home import StoreRefused  # noqa: E402
+from kernel.serve import Refused, Settings, serve, tell_refusal  # noqa: E402
+from lineup_sdk.protocol.codes import Code  # noqa: E402
+from lineup_sdk.protocol.messages import JsonObject  # noqa: E402
 
 EXIT_BROKEN = 1
+EXIT_USAGE = 2
 EXIT_LOCKED = 8
+
+
+class _Parser(argparse.ArgumentParser):
+    """One whose refusal is the JSON line that every other refusal is. What was typed is not repeated."""
+
+    def __init__(self, **more: Any) -> None:
+        super().__init__(exit_on_error=False, **more)
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        try:
+            return super().parse_known_args(args, namespace)
+        except argparse.ArgumentError as error:
+            self._refuse(error.argument_name)
+
+    def error(self, message: str) -> NoReturn:
+        """End the program; argparse says this of what no single argument is to blame for."""
+        del message
+        self._refuse(None)
+
+    def _refuse(self, pointer: str | None) -> NoReturn:
+        _complain({"code": "usage", "pointer": pointer or "command line", "hint": f"see `{self.prog} --help`"})
+        sys.exit(EXIT_USAGE)
 
 
 def main() -> int:
@@ -48,11 +77,11 @@ def main() -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m kernel")
+    parser = _Parser(prog="python -m kernel")
     commands = parser.add_subparsers(dest="command", required=True)
     serving = commands.add_parser("serve")
     serving.add_argument("--home", type=Path, required=True)
-    serving.add_argument("--view-fd", type=int)
+    serving.add_argument("--view-fd", type=_socket, dest="inherited")
     serving.add_argument("--app-folder", type=Path, action="append", default=[])
     serving.add_argument("--idle-seconds", type=_idle_seconds, default=60.0)
     serving.add_argument("--retention-days", type=_days, default=90)
@@ -64,6 +93,14 @@ def _parser() -> argparse.ArgumentParser:
     auditing.add_argument("what", choices=("verify", "export"))
     auditing.add_argument("--home", type=Path, required=True)
     return parser
+
+
+def _socket(text: str) -> socket.socket:
+    """The socket of a descriptor that the launcher passed on."""
+    try:
+        return socket.socket(fileno=int(text))
+    except OSError:
+        raise ValueError from None
 
 
 def _idle_seconds(text: str) -> float:
@@ -83,7 +120,7 @@ def _days(text: str) -> int:
 def _serve(arguments: argparse.Namespace) -> int:
     log.open_log()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C in the launcher's terminal is the launcher's
-    inherited = socket.socket(fileno=arguments.view_fd) if arguments.view_fd is not None else None
+    inherited: socket.socket | None = arguments.inherited
     if inherited is not None:
         inherited.set_inheritable(False)
     gc.freeze()  # what was imported lives as long as the kernel; a turn makes some thousand short-lived objects
@@ -94,6 +131,7 @@ def _serve(arguments: argparse.Namespace) -> int:
         app_folders=folders,
         idle_seconds=arguments.idle_seconds,
         retention_days=arguments.retention_days,
+        early=_early,
     )
     os.chdir("/")  # it outlives its launcher and holds no folder of the launcher's
     try:
@@ -135,8 +173,8 @@ def _restore(arguments: argparse.Namespace) -> int:
 
 def _audit(arguments: argparse.Namespace) -> int:
     database = arguments.home / "kernel.db"
-    if not database.exists():
-        _complain({"code": Code.STORE_FOREIGN.value, "hint": "this home has no kernel.db yet"})
+    if not os.path.lexists(database):
+        _complain({"code": Code.UNAVAILABLE.value, "hint": "nothing was audited yet: no kernel was ever started on this home"})
         return EXIT_BROKEN
     try:
         if arguments.what == "verify":

@@ -63,6 +63,7 @@ class AgentPort:
         self._next_channel = _FIRST_CHANNEL
         self._must_pump = False
         self._is_dirty = False
+        self._is_late = False  # a receipt waits for the next write
         self._may_read = trio.Event()
         self._may_read.set()
 
@@ -133,7 +134,8 @@ class AgentPort:
     async def _read(self, door: _Door, until: trio.CancelScope) -> None:
         try:
             while True:
-                await self._may_read.wait()
+                if not self._may_read.is_set():  # to wait for what is set costs a pass of the event loop
+                    await self._may_read.wait()
                 turns = [self._turn_of(door, frame) for frame in await door.channel.receive()]
                 if self._door is not door:
                     break
@@ -186,8 +188,9 @@ class AgentPort:
         code = outcome.code.value if outcome.code is not None else None
         detail = outcome.detail.as_json() if outcome.detail is not None else None
         receipt = to_frame(EnvelopeReceipt(message_id=message_id, accepted=outcome.accepted, code=code, detail=detail))
-        self._queue(door, receipt, door.channel.queue_late if is_late else door.channel.queue)
+        self._queue(door, receipt, door.channel.queue)
         self._is_dirty |= not is_late
+        self._is_late |= is_late
 
     def pump(self, effect: PumpOutbox) -> None:
         """Effect: rows of this destination may be waiting."""
@@ -212,6 +215,12 @@ class AgentPort:
                 door.channel.flush()
             except ChannelClosed:
                 door.channel.close()
+
+    def flush_late(self) -> None:
+        """Write what waited for the next write."""
+        self._is_dirty |= self._is_late
+        self._is_late = False
+        self.flush()
 
     def _send_rows(self, door: _Door) -> None:
         for number in sorted(door.again):

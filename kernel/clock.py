@@ -27,13 +27,7 @@ class Clock:
 
     def stamp(self, first_number: int) -> Stamp:
         """The time and randomness of one turn."""
-        return Stamp(
-            now=datetime.now(UTC),
-            boot_id=self.boot_id,
-            boottime_ms=self.boottime_ms(),
-            token=self._new_token(),
-            first_number=first_number,
-        )
+        return Stamp(datetime.now(UTC), self.boot_id, self.boottime_ms(), self._new_token(), first_number)
 
     def _new_token(self) -> str:
         """128 random bits, used once."""

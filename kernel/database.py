@@ -12,7 +12,7 @@ Rules:
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from typing import Any, NoReturn
 
 import apsw
@@ -95,6 +95,16 @@ class Database:
         """Run a statement that has at most one row. Raises: StorageFailed, KernelBug."""
         rows = self.run(sql, values)
         return rows[0] if rows else None
+
+    def run_many(self, sql: str, rows: Sequence[tuple[Any, ...]]) -> None:
+        """Run one literal statement that has no rows, once with each of these values. Raises: StorageFailed, KernelBug."""
+        if not rows:
+            return
+        self.statements += 1
+        try:
+            self._cursor.executemany(sql, rows)
+        except apsw.Error as error:
+            self._fail(error)
 
     def changes(self) -> int:
         """Rows that the last statement changed."""

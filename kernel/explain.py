@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kernel.core.decision import Detail, Rejected
-from kernel.core.records import ToolCall
+from kernel.core.records import ToolCall, key_digest
 from kernel.explain_words import CODE_WORDS, EVENT_WORDS
 from kernel.projection import call_summary, instance_summary, session_summary
 from kernel.store_view import StoreView
@@ -24,6 +24,8 @@ _OF_AUDIT = "audit:"  # before a seq: a refusal has no other name
 _MAX_DIGITS = 15
 
 _SPEAKER_WORDS = {"agent": "the Agent", "kernel": "the kernel", "view": "the person", "worker": "the App"}
+
+_NAMES = {"call": "call", "interaction": "question to the person", "capability": "request for a capability"}
 
 AuditRow = Mapping[str, Any]
 
@@ -117,6 +119,17 @@ def _capability(view: StoreView, what: str) -> _Found | None:
     return _Found("capability", state, summary, _about(view, request.number), opening)
 
 
+def _forgotten(view: StoreView, what: str) -> _Found | None:
+    """Something whose time is over: its key says what became of it (SPEC 16)."""
+    for kind in ("call", "interaction", "capability"):
+        key = view.key(key_digest(kind, view.conversation_id, what))
+        if key is not None and key.outcome is not None:
+            state, _, code = key.outcome.partition(" ")
+            opening = f"This was a {_NAMES[kind]}; it was {state}{_because(Code(code) if code else None)}. Its body is not kept any more."
+            return _Found(kind, state, {"number": key.number, "status": state}, _about(view, key.number), opening)
+    return None
+
+
 def _audit_row(view: StoreView, what: str) -> _Found | None:
     seq = _number_of(what.removeprefix(_OF_AUDIT)) if what.startswith(_OF_AUDIT) else None
     row = view.upkeep.audit_row(seq) if seq is not None else None
@@ -132,7 +145,16 @@ def _row(view: StoreView, what: str) -> _Found | None:
     return _Found("row", "", {"number": number}, audit, "The audit names this number.") if audit else None
 
 
-_FINDERS: Sequence[Callable[[StoreView, str], _Found | None]] = (_call, _interaction, _instance, _session, _capability, _audit_row, _row)
+_FINDERS: Sequence[Callable[[StoreView, str], _Found | None]] = (
+    _call,
+    _interaction,
+    _instance,
+    _session,
+    _capability,
+    _forgotten,
+    _audit_row,
+    _row,
+)
 
 
 def _about(view: StoreView, number: int) -> Sequence[AuditRow]:

@@ -32,10 +32,7 @@ class Home:
         self.run = folder / "run"
         self.socket = self.run / "kernel.sock"
         for needed in (folder, self.run):
-            needed.mkdir(mode=0o700, parents=True, exist_ok=True)
-            if needed.stat().st_uid != os.getuid():
-                raise refusal(Code.STORE_FOREIGN)
-            needed.chmod(0o700)
+            _require_own(needed)
         self._lock = os.open(folder / "kernel.lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -55,13 +52,29 @@ class Home:
         path = self.folder / "app-folders.json"
         if given:
             folders = [folder.resolve() for folder in given]
-            making = path.with_suffix(".new")
-            making.write_text(json.dumps([str(folder) for folder in folders]))
-            making.replace(path)
+            self._remember(path, json.dumps([str(folder) for folder in folders]))
             return folders
         with suppress(FileNotFoundError, ValueError):
             return [folder for folder in map(Path, json.loads(path.read_text())) if folder.is_dir()]
         return []
+
+    def _remember(self, path: Path, text: str) -> None:
+        """Write a file that a power cut leaves whole, as it was or as it is: synced before it gets its name, and its folder after."""
+        with suppress(FileNotFoundError):
+            if path.read_text() == text:
+                return
+        making = path.with_suffix(".new")
+        descriptor = os.open(making, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        with os.fdopen(descriptor, "w") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(descriptor)
+        making.replace(path)
+        folder = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
 
     def _pairing_secret(self) -> str:
         path = self.run / "pairing"
@@ -76,3 +89,16 @@ class Home:
 
 
 __all__ = ["Home", "StoreRefused"]
+
+
+def _require_own(folder: Path) -> None:
+    """Make a folder of this user's, or see that it is one. Raises: StoreRefused(store_foreign)."""
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        owner = folder.stat().st_uid
+    except OSError as error:
+        reason = os.strerror(error.errno or 0)
+        raise StoreRefused(Code.STORE_FOREIGN, f"the home folder cannot be made or used ({reason}); choose another LINEUP_HOME") from error
+    if owner != os.getuid():
+        raise refusal(Code.STORE_FOREIGN)
+    folder.chmod(0o700)

@@ -17,9 +17,8 @@ from typing import Any
 import trio
 
 from kernel import capabilities_shown, interactions_shown, log, projection
-from kernel.artifact_store import ArtifactStore
 from kernel.budget import YIELD_SECONDS
-from kernel.core import artifacts
+from kernel.contents import READERS, Contents
 from kernel.core.capability_records import CapabilityRequest
 from kernel.core.decision import Origin, PumpOutbox, Rejected, Speaker
 from kernel.core.events import CallerLeft, ViewAttached, ViewLeft
@@ -53,7 +52,6 @@ from kernel.protocol.host import (
 )
 from kernel.protocol.host_interactions import DraftSave
 from kernel.protocol.host_sessions import OutboxRefuse
-from kernel.protocol.host_surfaces import ArtifactRead
 from kernel.protocol.strict import Invalid, parse_host
 from kernel.queries import QUERIES, Facts
 from kernel.turns import KERNEL, Outcome, Turn
@@ -61,7 +59,7 @@ from kernel.worker_port import receipt
 from lineup_sdk.channel import Channel, ChannelClosed, ChannelOverflow
 from lineup_sdk.protocol.codes import Code
 from lineup_sdk.protocol.framing import ProtocolViolation
-from lineup_sdk.protocol.limits import WINDOW_BYTES, WIRE_VERSION
+from lineup_sdk.protocol.limits import WIRE_VERSION
 from lineup_sdk.protocol.messages import JsonObject, Message, to_frame
 
 ROWS_A_PAGE = 256
@@ -77,16 +75,17 @@ class _Session:
     is_view: bool
     seq: int = 0
     calls: set[int] = field(default_factory=set)  # numbers of the calls it waits for
+    results: dict[str, int] = field(default_factory=dict)  # those whose result was sent, by the id of its envelope
     is_dirty: bool = False
 
 
 class HostPort:
     """See the head of the file."""
 
-    def __init__(self, post: Callable[..., None], facts: Facts, artifacts: ArtifactStore) -> None:
+    def __init__(self, post: Callable[..., None], facts: Facts, contents: Contents) -> None:
         self._post = post
         self._facts = facts
-        self._artifacts = artifacts
+        self._contents = contents
         self._view = facts.view
         self._sessions: dict[int, _Session] = {}
         self._next_channel = 1
@@ -163,32 +162,26 @@ class HostPort:
             return
         if isinstance(message, HostHello | EnvelopeSubmit):
             raise ProtocolViolation("out_of_place")
-        if isinstance(message, ArtifactRead) and request_id is not None:
-            self._send_artifact(session, request_id, message)
-            return
-        query = QUERIES.get(type(message))
-        if query is None or request_id is None:
+        is_read = type(message) in QUERIES or type(message) in READERS
+        if not is_read or request_id is None:
             self._post(Turn(command=message, origin=replace(session.origin, request_id=request_id)))
             return
         try:
-            self._put(session, HostReply(id=request_id, value=query(self._facts, message)))
-            if isinstance(message, DraftSave):
-                self._changed["interaction", message.interaction_id] = None
+            self._read_out(session, request_id, message)
         except Rejected as refusal:
             detail = refusal.detail.as_json() if refusal.detail else None
             self._refuse(session, request_id, refusal.code.value, detail)
 
-    def _send_artifact(self, session: _Session, request_id: int, query: ArtifactRead) -> None:
-        """Answer with what there is to say of an artifact, then a window of its bytes."""
-        artifact = self._view.artifacts.by_id(query.artifact_id)
-        data = None
-        if artifact is not None and not artifact.is_lost:
-            data = self._artifacts.read(artifact.sha256, artifact.size, query.offset, WINDOW_BYTES)
-        if artifact is None or data is None:
-            self._refuse(session, request_id, Code.ARTIFACT_NOT_FOUND.value, None)
+    def _read_out(self, session: _Session, request_id: int, message: Message) -> None:
+        """Answer with what the query finds, or with what there is to say of a content, and the content in chunks."""
+        if query := QUERIES.get(type(message)):
+            self._put(session, HostReply(id=request_id, value=query(self._facts, message)))
+            if isinstance(message, DraftSave):
+                self._changed["interaction", message.interaction_id] = None
             return
-        of = f"{ArtifactRead.TYPE}:{request_id}"
-        self._put(session, HostReply(id=request_id, value=artifacts.summary(artifact, of)))
+        of = f"{message.TYPE}:{request_id}"
+        facts, data = READERS[type(message)](self._contents, message, of)
+        self._put(session, HostReply(id=request_id, value=facts))
         for chunk in chunks_of(of, data):
             self._put(session, chunk)
 
@@ -215,7 +208,7 @@ class HostPort:
             return
         command = outcome.turn.command
         if isinstance(command, OutboxAcknowledge | OutboxRefuse):
-            self._forget(session, command.message_id)
+            session.calls.discard(session.results.pop(command.message_id, 0))
         self._answer(session, outcome)
         if outcome.is_violation:
             self._put(session, Goodbye(code=Code.PROTOCOL_VIOLATION))
@@ -235,11 +228,6 @@ class HostPort:
             self._put(session, HostReply(id=request_id, value=outcome.value))
         else:
             self._put(session, HostReply(id=request_id, receipt=receipt(outcome) | (outcome.value or {})))
-
-    def _forget(self, session: _Session, message_id: str) -> None:
-        row = self._view.outbox_row(message_id)
-        if row is not None and row.call_number is not None and row.kind is OutboxKind.FINAL:
-            session.calls.discard(row.call_number)
 
     def send(self, effect: SendToView) -> None:
         """Effect: a message for one view; dropped when it is gone, because nothing it showed counts any more."""
@@ -289,7 +277,9 @@ class HostPort:
         turns: list[Turn] = []
         for row in self._rows():
             session = sessions.get(row.call_number) if row.call_number is not None else None
-            if session is not None:
+            if session is not None and row.call_number is not None:
+                if row.kind is OutboxKind.FINAL:
+                    session.results[row.message_id] = row.call_number
                 self._put(session, EnvelopeSent(envelope=decode_body(row.envelope_cbor)))
             elif row.call_number is not None:
                 turns.append(Turn(command=CallerLeft(call_number=row.call_number), origin=KERNEL))

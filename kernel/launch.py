@@ -16,6 +16,7 @@ import sys
 from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
+from typing import NamedTuple
 
 LIBRARIES = ("lineup_sdk", "trio", "cbor2", "pyseccomp")
 ENVIRONMENT = {"LC_ALL": "C.UTF-8", "PATH": "/usr/sbin:/usr/bin:/sbin:/bin"}  # the PATH finds ldconfig, which finds libseccomp
@@ -33,7 +34,7 @@ def import_paths() -> list[str]:
     for name in LIBRARIES:
         spec = find_spec(name)
         if spec is None or spec.origin is None:
-            raise ModuleNotFoundError(f"the library {name} is not installed")
+            raise ModuleNotFoundError(f"the library {name} is not installed", name=name)
         file = Path(spec.origin)
         folder = str(file.parent.parent if spec.submodule_search_locations else file.parent)
         if folder not in folders:
@@ -41,8 +42,29 @@ def import_paths() -> list[str]:
     return folders
 
 
-def execute(command: Sequence[str]) -> tuple[subprocess.Popen[bytes], socket.socket]:
-    """Start the zygote. Returns the process and the kernel's end of the control channel. Raises: ModuleNotFoundError, OSError."""
+class Executed(NamedTuple):
+    """A zygote that is being born: its process and the kernel's end of the control channel."""
+
+    process: subprocess.Popen[bytes]
+    control: socket.socket
+
+    def give_up(self) -> None:
+        """End one that nobody took."""
+        self.control.close()
+        self.process.kill()
+        self.process.wait()
+
+
+def execute_early() -> Executed | None:
+    """Start the zygote before the rest of the kernel is imported: both take as long. None: the start proper tries again and says why."""
+    try:
+        return execute(launch_command())
+    except (ModuleNotFoundError, OSError):
+        return None
+
+
+def execute(command: Sequence[str]) -> Executed:
+    """Start the zygote. Raises: ModuleNotFoundError, OSError."""
     paths = import_paths()
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     ours.setblocking(False)
@@ -57,4 +79,4 @@ def execute(command: Sequence[str]) -> tuple[subprocess.Popen[bytes], socket.soc
             cwd="/",
             start_new_session=True,  # a Ctrl-C in the kernel's terminal is the kernel's to answer
         )
-    return popen, ours
+    return Executed(popen, ours)

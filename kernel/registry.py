@@ -8,7 +8,8 @@ Rules:
 2. A source is read once, through its folder's descriptor, never through a symbolic link, and must have the stated size and SHA-256.
    Nothing is read again later: what the kernel hands to workers are these very bytes.
 3. No scope comes twice. `system` comes from the built-in folder only; `installed` comes from a signed bundle, so from neither.
-4. Files no Manifest names are not looked at.
+4. Files no Manifest names are not looked at. What all tools together tell an Agent fits one frame (SPEC 2.1, 4.4).
+5. Code of an isolated surface is read and verified with the rest, and kept apart: it goes to hosts, never into a worker.
 """
 
 from __future__ import annotations
@@ -24,10 +25,15 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
+import cbor2
+
 from kernel.core.builtin import BUILTIN
-from kernel.core.manifest import SYSTEM_SCOPE, EntryFile, Kind, Manifest, ManifestInvalid, parse_manifest
+from kernel.core.inventory import Enablement, advertise
+from kernel.core.manifest import SURFACE_FOLDER, SYSTEM_SCOPE, EntryFile, Kind, Manifest, ManifestInvalid, parse_manifest
+from lineup_sdk.protocol.limits import MAX_FRAME_BYTES
 
 MAX_MANIFEST_BYTES: Final = 512 * 1024
+MAX_INVENTORY_BYTES: Final = MAX_FRAME_BYTES - 4 * 1024  # of what all Apps advertise, as CBOR: client.inventory is one frame
 
 _OTHER_FOLDERS: Final = {SYSTEM_SCOPE: "interact"}  # the system App is called by its own name
 _FOLDER_FLAGS: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -44,14 +50,27 @@ class SourceFile:
 
 
 @dataclass(frozen=True, slots=True)
+class SurfaceCode:
+    """The verified bytes an isolated frame may run, and the contract they are written for.
+
+    script: the files of the Manifest's list, one after the other, each on a line of its own. style is empty when there is none.
+    """
+
+    version: int
+    script: bytes
+    style: bytes
+
+
+@dataclass(frozen=True, slots=True)
 class Registry:
     """What exists: every Manifest by app_scope, the kernel's own included, and the verified sources of all others.
 
-    Sources stand in the order of the Manifest's file list.
+    sources: for workers, in the order of the Manifest's file list. surfaces: of the Apps that have code for a frame.
     """
 
     manifests: Mapping[str, Manifest]
     sources: Mapping[str, tuple[SourceFile, ...]]
+    surfaces: Mapping[str, SurfaceCode]
 
 
 def load_registry(manifest_folder: Path, workers_folder: Path, app_folders: Sequence[Path]) -> Registry:
@@ -66,12 +85,19 @@ def load_registry(manifest_folder: Path, workers_folder: Path, app_folders: Sequ
     )
     manifests = dict(BUILTIN)
     sources: dict[str, tuple[SourceFile, ...]] = {}
+    surfaces: dict[str, SurfaceCode] = {}
     for role, (manifest, files) in apps:
         if manifest.app_scope in manifests:
             raise ManifestInvalid("/app_scope", "this scope exists already", role)
         manifests[manifest.app_scope] = manifest
-        sources[manifest.app_scope] = files
-    return Registry(MappingProxyType(manifests), MappingProxyType(sources))
+        if len(cbor2.dumps(advertise(manifests, Enablement()).document)) > MAX_INVENTORY_BYTES:
+            raise ManifestInvalid("/tools", f"more than {MAX_INVENTORY_BYTES} bytes of tools together with the other apps", role)
+        sources[manifest.app_scope] = tuple(file for file in files if not file.name.startswith(SURFACE_FOLDER))
+        if manifest.entry is not None and (surface := manifest.entry.surface):
+            data = {file.name: file.data for file in files}
+            script = b"\n".join(data[name] for name in surface.scripts)
+            surfaces[manifest.app_scope] = SurfaceCode(surface.version, script, data[surface.style] if surface.style else b"")
+    return Registry(MappingProxyType(manifests), MappingProxyType(sources), MappingProxyType(surfaces))
 
 
 _App = tuple[Manifest, tuple[SourceFile, ...]]
@@ -146,7 +172,11 @@ def _read_sources(folder: int, manifest: Manifest, role: str) -> tuple[SourceFil
 
 
 def _read_source(folder: int, file: EntryFile, pointer: str, role: str) -> SourceFile:
-    data = _read_file(folder, file.name, file.size, pointer, role)
+    if file.name.startswith(SURFACE_FOLDER):
+        with _subfolder(folder, pointer, role) as inner:
+            data = _read_file(inner, file.name.removeprefix(SURFACE_FOLDER), file.size, pointer, role)
+    else:
+        data = _read_file(folder, file.name, file.size, pointer, role)
     if len(data) != file.size:
         raise ManifestInvalid(f"{pointer}/size", f"the file has {len(data)} bytes", role)
     if sha256(data).hexdigest() != file.sha256:
@@ -171,6 +201,18 @@ def _read_file(folder: int, name: str, max_bytes: int, pointer: str, role: str) 
     if len(data) > max_bytes:
         raise ManifestInvalid(pointer, f"the file has more than {max_bytes} bytes", role)
     return data
+
+
+@contextmanager
+def _subfolder(folder: int, pointer: str, role: str) -> Iterator[int]:
+    try:
+        fd = os.open(SURFACE_FOLDER.rstrip("/"), _FOLDER_FLAGS, dir_fd=folder)
+    except OSError as error:
+        raise ManifestInvalid(pointer, f"the folder of the surface cannot be opened ({error.strerror})", role) from None
+    try:
+        yield fd
+    finally:
+        os.close(fd)
 
 
 @contextmanager

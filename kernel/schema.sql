@@ -3,9 +3,11 @@
 -- Rules:
 -- 1. One table a record kind, its columns in the order of the record's fields; a Deadline is two columns (boot id, boottime in ms).
 -- 2. Wall times are whole microseconds since 1970 UTC. A body (*_cbor) is deterministic CBOR and may expire; used_key never does.
--- 3. A closed list of words is a CHECK here and an enum in the core; a test holds the two against each other.
+-- 3. A closed list of words is a CHECK here and an enum in the core; a test holds the two against each other. In what a call writes it
+--    is spelled with OR: for an IN of more than two words SQLite makes a table of them at every statement, a third of its cost.
 -- 4. What is asked in a turn has an index; partial ones cover only what is open, so they stay small for ever. Open calls and current
---    instances are held in memory (kernel/store_memory.py) and need theirs only at a start.
+--    instances are held in memory (kernel/store_memory.py) and need theirs only at a start. An index over random ids costs a page of its
+--    own at every insert: a call is found by its id through used_key, a pending outbox row through memory, the row of a text by number.
 -- 5. Only kernel/migrations.py changes this shape, and it appends.
 
 CREATE TABLE kernel (
@@ -19,24 +21,25 @@ CREATE TABLE kernel (
 CREATE TABLE clock (
   one INTEGER PRIMARY KEY CHECK (one = 1),
   next_number INTEGER NOT NULL,
+  oldest_open INTEGER NOT NULL, -- no open call has a smaller number: a start need not read what ended before
   boot_id TEXT NOT NULL,
   boottime_ms INTEGER NOT NULL
 ) STRICT;
 
 CREATE TABLE tool_call (
   number INTEGER PRIMARY KEY,
-  call_id TEXT NOT NULL UNIQUE,
+  call_id TEXT NOT NULL,
   tool_id TEXT NOT NULL,
   inventory_revision TEXT NOT NULL,
   descriptor_digest TEXT NOT NULL,
-  source TEXT NOT NULL CHECK (source IN ('agent', 'person', 'demo')),
+  source TEXT NOT NULL CHECK (source = 'agent' OR source = 'person' OR source = 'demo'),
   app_scope TEXT NOT NULL,
   conversation_id TEXT NOT NULL,
   content_digest BLOB NOT NULL,
   input_cbor BLOB NOT NULL,
   created_at INTEGER NOT NULL,
-  status TEXT NOT NULL CHECK (status IN ('received', 'routing', 'waiting_for_app', 'running', 'submitted', 'completed', 'failed',
-    'cancelled', 'expired', 'rejected')),
+  status TEXT NOT NULL CHECK (status = 'received' OR status = 'routing' OR status = 'waiting_for_app' OR status = 'running' OR
+    status = 'submitted' OR status = 'completed' OR status = 'failed' OR status = 'cancelled' OR status = 'expired' OR status = 'rejected'),
   updated_at INTEGER NOT NULL,
   instance_id TEXT,
   attempts INTEGER NOT NULL CHECK (attempts >= 0),
@@ -44,7 +47,7 @@ CREATE TABLE tool_call (
   raised INTEGER NOT NULL CHECK (raised IN (0, 1)),
   deadline_boot_id TEXT,
   deadline_at_ms INTEGER,
-  cancel TEXT NOT NULL CHECK (cancel IN ('none', 'asked', 'acknowledged')),
+  cancel TEXT NOT NULL CHECK (cancel = 'none' OR cancel = 'asked' OR cancel = 'acknowledged'),
   cancel_boot_id TEXT,
   cancel_at_ms INTEGER,
   human_waits INTEGER NOT NULL CHECK (human_waits >= 0),
@@ -60,7 +63,8 @@ CREATE TABLE tool_call (
   CHECK (status NOT IN ('failed', 'rejected') OR error_code IS NOT NULL)
 ) STRICT;
 -- Open calls are read from memory, successful ones are most of all: neither needs an index, and a call's way stays cheap.
-CREATE INDEX tool_call_by_status ON tool_call (status, number) WHERE status IN ('failed', 'cancelled', 'expired', 'rejected');
+CREATE INDEX tool_call_by_status ON tool_call (status, number)
+  WHERE status = 'failed' OR status = 'cancelled' OR status = 'expired' OR status = 'rejected';
 
 CREATE TABLE instance (
   number INTEGER PRIMARY KEY,
@@ -134,14 +138,14 @@ CREATE INDEX inbox_row_held ON inbox_row (instance_id, number, state, body_bytes
 
 CREATE TABLE outbox_row (
   number INTEGER PRIMARY KEY,
-  message_id TEXT NOT NULL UNIQUE,
-  destination TEXT NOT NULL CHECK (destination IN ('agent', 'person', 'demo')),
+  message_id TEXT NOT NULL,
+  destination TEXT NOT NULL CHECK (destination = 'agent' OR destination = 'person' OR destination = 'demo'),
   conversation_id TEXT NOT NULL,
-  kind TEXT NOT NULL CHECK (kind IN ('final', 'progress', 'refusal', 'message', 'inventory')),
+  kind TEXT NOT NULL CHECK (kind = 'final' OR kind = 'progress' OR kind = 'refusal' OR kind = 'message' OR kind = 'inventory'),
   envelope_cbor BLOB NOT NULL,
   created_at INTEGER NOT NULL,
   call_number INTEGER,
-  state TEXT NOT NULL CHECK (state IN ('pending', 'acknowledged', 'refused')),
+  state TEXT NOT NULL CHECK (state = 'pending' OR state = 'acknowledged' OR state = 'refused'),
   refused_code TEXT,
   CHECK (kind <> 'final' OR call_number IS NOT NULL)
 ) STRICT;
@@ -346,7 +350,7 @@ CREATE TABLE acceptance (
 CREATE TABLE audit (
   seq INTEGER PRIMARY KEY,
   at INTEGER NOT NULL,
-  speaker TEXT NOT NULL CHECK (speaker IN ('worker', 'agent', 'view', 'kernel')),
+  speaker TEXT NOT NULL CHECK (speaker = 'worker' OR speaker = 'agent' OR speaker = 'view' OR speaker = 'kernel'),
   view_id TEXT,
   command TEXT NOT NULL,
   cause INTEGER,

@@ -21,15 +21,17 @@ from kernel import backup, log, memory_watch
 from kernel.agent_port import AgentPort
 from kernel.artifact_store import ArtifactStore
 from kernel.clock import Clock, new_epoch
+from kernel.contents import Contents
 from kernel.core.decision import FeedTimeline, KernelBug, KillWorker, PumpOutbox, SendToWorker, Speaker, StartWorker, StopKernel, StopWorker
 from kernel.core.events import ArtifactsLost, BackupEnded, Booted, MemoryRanShort, StateRestored, SweepBodies
 from kernel.core.manifest import ManifestInvalid
 from kernel.core.records import Record
-from kernel.core.surface_effects import SendArtifact, SendToView, TellSurfaceChanged
+from kernel.core.surface_effects import DropBytes, SendArtifact, SendToView, TellSurfaceChanged
 from kernel.core.upkeep_effects import MakeBackup
 from kernel.drafts import Drafts
 from kernel.home import Home
 from kernel.host_port import HostPort
+from kernel.launch import Executed
 from kernel.listener import Listener, say_goodbye
 from kernel.logring import LogRings
 from kernel.presence import Presence
@@ -60,6 +62,7 @@ class Settings:
     app_folders: Sequence[Path] = ()
     idle_seconds: float = 60.0
     retention_days: int = 90  # how long bodies are kept that nobody waits for (SPEC 16)
+    early: Executed | None = None  # a zygote that was executed already
 
 
 class Refused(Exception):
@@ -81,6 +84,7 @@ class Kernel:
     def __init__(self, settings: Settings, opened: Opened, nursery: trio.Nursery) -> None:
         self._settings = settings
         self._nursery = nursery
+        self._unseen: list[Record] = []  # committed, and the views do not know
         self.home, registry, self.store = opened
         self.clock = Clock()
         self.store.rebase_deadlines(self.clock.boot_id, self.clock.boottime_ms())
@@ -90,15 +94,17 @@ class Kernel:
         facts = Facts(view=view, rings=rings, presence=self.presence, drafts=Drafts(view), machine=self._machine)
         self.worker_port = WorkerPort(self._post, view, registry.sources, rings, self.artifacts)
         self.timeline_feed = TimelineFeed(view, self.worker_port.send, self.worker_port.flush)
-        self.host_port = HostPort(self._post, facts, self.artifacts)
+        contents = Contents(view=view, artifacts=self.artifacts, surfaces=registry.surfaces)
+        self.host_port = HostPort(self._post, facts, contents)
         self.agent_port = AgentPort(self._post, view, self.presence)
-        self.supervisor = Supervisor(self._post, view, self.worker_port, nursery)
+        self.supervisor = Supervisor(self._post, view, self.worker_port, nursery, settings.early)
         self.listener = Listener(self.home.socket, self.home.pairing, self.host_port, self.agent_port)
         self.turns = Turns(self.store, self.clock, self._handlers())
 
     def _handlers(self) -> Handlers:
         return Handlers(
             effects={
+                DropBytes: self._drop_bytes,
                 KillWorker: self.supervisor.kill,
                 MakeBackup: self._make_backup,
                 PumpOutbox: self._pump,
@@ -114,6 +120,7 @@ class Kernel:
             reply=self._reply,
             committed=self._committed,
             flush=self._flush,
+            flush_late=self._flush_late,
             starving=self._starving,
             fed=self._fed,
         )
@@ -133,8 +140,7 @@ class Kernel:
                 raise KernelBug("the kernel's own turns have nobody to answer")
 
     def _committed(self, records: Sequence[Record]) -> None:
-        self.host_port.committed(records)
-        self.timeline_feed.committed(records)
+        self._unseen.extend(records)
 
     def _pump(self, effect: PumpOutbox) -> None:
         self.agent_port.pump(effect)
@@ -143,7 +149,15 @@ class Kernel:
     def _flush(self) -> None:
         self.worker_port.flush()
         self.agent_port.flush()
+        if self._unseen:  # looked at only now: somebody waits for those frames
+            unseen, self._unseen = self._unseen, []
+            self.host_port.committed(unseen)
+            self.timeline_feed.committed(unseen)
         self.host_port.flush()
+
+    def _flush_late(self) -> None:
+        self.worker_port.flush_late()
+        self.agent_port.flush_late()
 
     def _starving(self) -> None:
         log.trouble("store.full", code=Code.STORE_FULL)
@@ -167,6 +181,11 @@ class Kernel:
         except backup.BackupFailed as failure:
             ended = BackupEnded(view_id=effect.view_id, code=failure.code, hint=failure.hint)
         self._post(Turn(command=ended, origin=KERNEL))
+
+    def _drop_bytes(self, effect: DropBytes) -> None:
+        for sha256 in effect.sha256s:
+            if not self.store.view.artifacts.needs(sha256):
+                self.artifacts.drop(sha256)
 
     def _memory_ran_short(self) -> None:
         self._post(Turn(command=MemoryRanShort(), origin=KERNEL))
@@ -238,7 +257,12 @@ def _open(settings: Settings) -> Opened:
 
 async def serve(settings: Settings, inherited: socket.socket | None) -> None:
     """Run one kernel to its end. Raises: Refused, StorageFailed, KernelBug."""
-    opened = _open(settings)
+    try:
+        opened = _open(settings)
+    except BaseException:
+        if settings.early is not None:
+            settings.early.give_up()
+        raise
     try:
         async with trio.open_nursery() as nursery:
             await Kernel(settings, opened, nursery).run(inherited)

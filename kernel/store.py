@@ -2,7 +2,7 @@
 
     store = Store.open(path, manifests=..., make_epoch=..., make_id=..., now=...)
     store.rebase_deadlines(boot_id, boottime_ms)
-    store.begin(); decide on store.view; store.apply(...) or store.refuse(...); ...; store.commit()
+    store.begin(); decide on store.view; store.apply(...); ...; store.commit()
 
 Rules:
 1. One transaction holds one turn, or several that wait. A decider refuses before it writes and apply runs after it decided, so a turn
@@ -81,6 +81,7 @@ class Store:
         self._boot_id = start.boot_id
         self._boottime_ms = start.boottime_ms
         self._has_written = False
+        self._unwritten_audit: list[Values] = []  # of the transaction under way; written together, at its end
         # facts of this opening
         self.is_first_start = start.is_first
         self.is_restored = start.is_restored  # the database is older than its kept head: a new epoch began
@@ -144,6 +145,7 @@ class Store:
         """Open the transaction. Raises: StorageFailed."""
         self._db.begin()
         self._has_written = False
+        self._unwritten_audit = []
         self._first_number = self.next_number
 
     def apply(self, decision: Decision, *, stamp: Stamp, origin: Origin, command: str, cause: int | None = None) -> None:
@@ -173,11 +175,6 @@ class Store:
         self._boot_id, self._boottime_ms = stamp.boot_id, stamp.boottime_ms
         self._has_written |= bool(decision.removed_rows or decision.puts or decision.audit or decision.numbers_used)
 
-    def refuse(self, code: Code, *, stamp: Stamp, origin: Origin, command: str, cause: int | None = None, count: int | None = None) -> None:
-        """Write what a refused turn leaves: its audit row. count: how many identical refusals it stands for (SPEC 16)."""
-        entry = AuditEntry(event="turn.refused", instance_id=origin.instance_id or None, code=code, count=count)
-        self.apply(Decision(audit=(entry,)), stamp=stamp, origin=origin, command=command, cause=cause)
-
     def commit(self) -> None:
         """Make the transaction durable, then keep the head.
 
@@ -185,7 +182,9 @@ class Store:
         """
         if self._has_written:
             self._write_calls()
-            self._db.run(_PUT_CLOCK, (self.next_number, self._boot_id, self._boottime_ms))
+            self._db.run_many("INSERT INTO audit VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?)", self._unwritten_audit)
+            oldest_open = self._memory.open.oldest(self.next_number)
+            self._db.run(_PUT_CLOCK, (self.next_number, oldest_open, self._boot_id, self._boottime_ms))
         self._db.commit()
         self._durable_head = self._head
         if self._has_written:
@@ -245,7 +244,7 @@ class Store:
             code = None if entry.code is None else Code(entry.code).value
             fields = (seq, *turn, entry.event, entry.number, entry.instance_id, code, entry.count)
             previous, digest = digest, hash_row(digest, fields)
-            self._db.run("INSERT INTO audit VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?)", (*fields, previous, digest))
+            self._unwritten_audit.append((*fields, previous, digest))
         self._head = Head(seq, digest)
 
     def _admit_word(self, word: str) -> None:
@@ -338,8 +337,9 @@ class Store:
 
 
 _PUT_CLOCK = """
-INSERT INTO clock VALUES (1, ?, ?, ?)
-ON CONFLICT (one) DO UPDATE SET next_number = excluded.next_number, boot_id = excluded.boot_id, boottime_ms = excluded.boottime_ms
+INSERT INTO clock VALUES (1, ?, ?, ?, ?)
+ON CONFLICT (one) DO UPDATE SET next_number = excluded.next_number, oldest_open = excluded.oldest_open, boot_id = excluded.boot_id,
+  boottime_ms = excluded.boottime_ms
 """
 
 

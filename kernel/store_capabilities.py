@@ -45,7 +45,8 @@ def _request_values(r: CapabilityRequest) -> Values:
     return (*identity, *asked, *standing, r.error_code, r.reason_of_end)
 
 
-def _read_request(row: Row) -> CapabilityRequest:
+def read_request(row: Row) -> CapabilityRequest:
+    """A request from its row."""
     return CapabilityRequest(
         number=row[0],
         request_id=row[1],
@@ -111,7 +112,7 @@ class CapabilityReads:
         self._open: dict[str, CapabilityRequest] = {}
         self._active: dict[tuple[str, str], Permission] = {}
         self._views: tuple[AttachedView, ...] = ()
-        self.follow(_read_request(row) for row in database.run(_OPEN_REQUESTS))
+        self.follow(read_request(row) for row in database.run(_OPEN_REQUESTS))
         self.follow(_read_permission(row) for row in database.run(_ACTIVE_PERMISSIONS))
 
     def follow(self, records: Iterable[Record]) -> None:
@@ -148,7 +149,7 @@ class CapabilityReads:
         if known is not None:
             return known
         row = self._db.run_one("SELECT * FROM capability_request WHERE request_id = ?", (request_id,))
-        return None if row is None else _read_request(row)
+        return None if row is None else read_request(row)
 
     def open_requests(self) -> Sequence[CapabilityRequest]:
         """Asked or granted, oldest first."""
@@ -177,9 +178,4 @@ class CapabilityReads:
         """Requests with a number below `before`, ended ones too, newest first."""
         top = _FOREVER if before is None else before
         rows = self._db.run("SELECT * FROM capability_request WHERE number < ? ORDER BY number DESC LIMIT ?", (top, limit))
-        return [_read_request(row) for row in rows]
-
-    def request_by_number(self, number: int) -> CapabilityRequest | None:
-        """A request by its local number."""
-        row = self._db.run_one("SELECT * FROM capability_request WHERE number = ?", (number,))
-        return None if row is None else _read_request(row)
+        return [read_request(row) for row in rows]

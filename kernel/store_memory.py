@@ -3,7 +3,7 @@
 Rules:
 1. It is loaded once at the start and changed only by `remember` and `forget_row`, with what a decision writes. If that write is lost, so
    is the store: it is closed and opened again, and this is loaded anew.
-2. It is bounded: the open calls and current instances (SPEC 16), numbers of pending rows, those of them that fit MAX_HELD_BYTES, the
+2. It is bounded: the open calls and current instances (SPEC 16), ids of pending rows, those of them that fit MAX_HELD_BYTES, the
    newest MAX_ENDED_CALLS of the calls that wait for their acknowledgement, one inventory, one descriptor a tool and those that open
    calls still need.
 3. What is open is read from here and nowhere else: a turn asks for its call and its instance several times, and a row costs 20 times
@@ -13,7 +13,7 @@ Rules:
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, KeysView, Mapping, Sequence
 from typing import Any, ClassVar
 
 from kernel.core.decision import KernelBug
@@ -56,7 +56,8 @@ class Memory:
         self.instances: dict[str, Instance] = {}  # neither stopped nor failed, by id, oldest first
         self.touched_ms: dict[str, int] = {}  # boottime of the last record about an instance, in this run only
         self.focus = FocusStack(instance_ids=())
-        self.pending_rows: set[int] = set()
+        self._pending: dict[int, str] = {}  # message id by number of the row
+        self._pending_numbers: dict[str, int] = {}
         self.held_rows = HeldRows()
         self.interactions: dict[str, Interaction] = {}  # without an outcome, by id
         self.policies: set[str] = set()  # that the person allows
@@ -90,13 +91,29 @@ class Memory:
 
     def forget_row(self, number: int) -> None:
         """Follow the removal of an outbox row."""
-        self.pending_rows.discard(number)
+        message_id = self._pending.pop(number, None)
+        if message_id is not None:
+            del self._pending_numbers[message_id]
         self.held_rows.drop(number)
+
+    def note_pending(self, number: int, message_id: str) -> None:
+        """Note an outbox row that waits for its acknowledgement."""
+        self._pending[number] = message_id
+        self._pending_numbers[message_id] = number
+
+    @property
+    def pending_rows(self) -> KeysView[int]:
+        """The numbers of all rows that wait for their acknowledgement."""
+        return self._pending.keys()
+
+    def pending_row(self, message_id: str) -> int | None:
+        """The number of the pending row with that envelope."""
+        return self._pending_numbers.get(message_id)
 
     @property
     def knows_pending(self) -> bool:
         """True when every pending row is held: what is not among them is not pending."""
-        return len(self.held_rows) == len(self.pending_rows)
+        return len(self.held_rows) == len(self._pending)
 
     @property
     def inventory(self) -> Inventory:
@@ -110,7 +127,7 @@ class Memory:
 
     def _follow_row(self, row: OutboxRow) -> None:
         if row.state is OutboxState.PENDING:
-            self.pending_rows.add(row.number)
+            self.note_pending(row.number, row.message_id)
             self.held_rows.hold(row)
         else:
             self.forget_row(row.number)
@@ -166,7 +183,6 @@ class HeldRows:
     def __init__(self) -> None:
         self._rows: dict[int, OutboxRow] = {}
         self._numbers: list[int] = []  # rising
-        self._by_message: dict[str, OutboxRow] = {}
         self._final_of: dict[int | None, OutboxRow] = {}  # by number of the call
         self._progress_of: dict[int | None, OutboxRow] = {}
         self._bytes = 0
@@ -180,7 +196,7 @@ class HeldRows:
         if self._bytes + len(row.envelope_cbor) > MAX_HELD_BYTES:
             return
         self._bytes += len(row.envelope_cbor)
-        self._rows[row.number] = self._by_message[row.message_id] = row
+        self._rows[row.number] = row
         insort(self._numbers, row.number)
         of_call = self._of_call(row)
         if of_call is not None:
@@ -192,7 +208,6 @@ class HeldRows:
         if row is None:
             return
         self._bytes -= len(row.envelope_cbor)
-        del self._by_message[row.message_id]
         del self._numbers[bisect_left(self._numbers, number)]
         of_call = self._of_call(row)
         if of_call is not None and of_call.get(row.call_number) is row:
@@ -201,9 +216,9 @@ class HeldRows:
     def _of_call(self, row: OutboxRow) -> dict[int | None, OutboxRow] | None:
         return {OutboxKind.FINAL: self._final_of, OutboxKind.PROGRESS: self._progress_of}.get(row.kind)
 
-    def by_message(self, message_id: str) -> OutboxRow | None:
-        """The one with that envelope, if it is held."""
-        return self._by_message.get(message_id)
+    def by_number(self, number: int) -> OutboxRow | None:
+        """The one with that number, if it is held."""
+        return self._rows.get(number)
 
     def final(self, call_number: int) -> OutboxRow | None:
         """The final row of a call, if it is held."""
@@ -271,6 +286,10 @@ class OpenCalls:
         """Those of one instance, oldest first."""
         calls = self._of_instance.get(instance_id, {})
         return [calls[number] for number in sorted(calls)]
+
+    def oldest(self, next_number: int) -> int:
+        """The number of the oldest, or the next number that will be given when there is none."""
+        return min(self._by_number, default=next_number)
 
     def all(self) -> Sequence[ToolCall]:
         """Every one, oldest first."""

@@ -58,9 +58,11 @@ class OutboxReads:
     _memory: Memory
 
     def outbox_row(self, message_id: str) -> OutboxRow | None:
-        """A row by the id of its envelope."""
-        known = self._memory.held_rows.by_message(message_id)
-        return known or self._one("SELECT * FROM outbox_row WHERE message_id = ?", message_id)
+        """A pending row by the id of its envelope."""
+        number = self._memory.pending_row(message_id)
+        if number is None:
+            return None
+        return self._memory.held_rows.by_number(number) or self._one("SELECT * FROM outbox_row WHERE number = ?", number)
 
     def outbox_pending(self, destination: Source, after: int, limit: int) -> Sequence[OutboxRow]:
         """Rows a destination has not acknowledged, with a number above `after`, in order."""

@@ -96,7 +96,10 @@ UPDATE tool_call SET
 WHERE number = ?
 """
 
-OPEN_CALLS = "SELECT * FROM tool_call WHERE status IN ('received', 'routing', 'waiting_for_app', 'running') ORDER BY number"
+OPEN_CALLS = """
+SELECT * FROM tool_call
+WHERE number >= ? AND status IN ('received', 'routing', 'waiting_for_app', 'running') ORDER BY number
+"""
 
 
 def _tool_call_values(c: ToolCall) -> Values:

@@ -91,8 +91,8 @@ class Start:
         epoch = make_epoch() if row is None or self.is_restored else row[0]
         conversation_id = make_id("conversation", epoch) if row is None else row[1]
         self.memory = Memory(epoch=epoch, conversation_id=conversation_id, manifests=manifests)
-        self._load()
-        self.next_number, self.boot_id, self.boottime_ms = self._clock()
+        self.next_number, oldest_open, self.boot_id, self.boottime_ms = self._clock()
+        self._load(oldest_open)
         facts = {
             "store.created": self.is_first,
             "store.restored": self.is_restored,
@@ -115,21 +115,22 @@ class Start:
         row = self.database.run_one("SELECT hash FROM audit WHERE seq = ?", (kept.seq,))
         return row is not None and row[0] == kept.hash
 
-    def _clock(self) -> tuple[int, str, int]:
-        row = self.database.run_one("SELECT next_number, boot_id, boottime_ms FROM clock WHERE one = 1")
-        return (1, "", 0) if row is None else (row[0], row[1], row[2])
+    def _clock(self) -> tuple[int, int, str, int]:
+        row = self.database.run_one("SELECT next_number, oldest_open, boot_id, boottime_ms FROM clock WHERE one = 1")
+        return (1, 1, "", 0) if row is None else (row[0], row[1], row[2], row[3])
 
-    def _load(self) -> None:
+    def _load(self, oldest_open: int) -> None:
         run, memory = self.database.run, self.memory
         memory.recall(Switch(name=row[0], enabled=False) for row in run("SELECT name FROM switch WHERE enabled = 0"))
         memory.recall(Door(destination=Source(row[0])) for row in run("SELECT destination FROM door WHERE one = 1"))
         memory.recall(read_published_inventory(row) for row in run("SELECT * FROM published_inventory ORDER BY number DESC LIMIT 1"))
-        memory.recall(read_tool_call(row) for row in run(OPEN_CALLS))
+        memory.recall(read_tool_call(row) for row in run(OPEN_CALLS, (oldest_open,)))
         memory.recall(read_instance(row) for row in run(CURRENT_INSTANCES))
         memory.recall(read_interaction(row) for row in run(OPEN_INTERACTIONS))
         memory.recall(Policy(name=row[0], allowed=True) for row in run(ALLOWED_POLICIES))
         memory.recall(read_focus(row) for row in run("SELECT * FROM focus WHERE one = 1"))
-        memory.pending_rows |= {row[0] for row in run("SELECT number FROM outbox_row WHERE state = 'pending'")}
+        for number, message_id in run("SELECT number, message_id FROM outbox_row WHERE state = 'pending'"):
+            memory.note_pending(number, message_id)
 
 
 def reread(database: Database, memory: Memory, kept: KeptHead) -> Start:

@@ -15,6 +15,7 @@ from kernel.core import merge_patch
 from kernel.core.decision import KernelBug
 from kernel.core.merge_patch import Tree
 from kernel.core.records import Record, decode_body
+from kernel.core.retention_records import ForgottenSurface
 from kernel.core.surface_records import AppendedPatch, Artifact, Surface, SurfaceSnapshot
 from kernel.database import Database
 from kernel.store_surface_rows import read_artifact, read_surface
@@ -96,6 +97,9 @@ class SurfaceRows:
                     self._follow_surface(record)
                 case AppendedPatch():
                     self._follow_patch(record)
+                case ForgottenSurface(number=number):
+                    self._states.pop(number, None)
+                    self._weights.pop(number, None)
                 case SurfaceSnapshot(surface_number=number) if number not in self._states:
                     self._states[number] = merge_patch.decode(record.state_cbor)
                 case _:

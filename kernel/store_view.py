@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import islice
-from typing import Any
 
 from kernel.core.capability_records import AttachedViews
 from kernel.core.decision import KernelBug
@@ -30,6 +29,7 @@ from kernel.core.records import (
     TimelineMessage,
     ToolCall,
     decode_body,
+    key_digest,
 )
 from kernel.core.schema import compile_schema
 from kernel.database import Database
@@ -44,7 +44,6 @@ from kernel.store_rows import (
     read_instance,
     read_key,
     read_saved_state,
-    read_time,
     read_timeline_message,
     read_tool_call,
 )
@@ -53,8 +52,8 @@ from kernel.store_surfaces import ArtifactRows, SurfaceRows
 from kernel.store_upkeep import UpkeepView
 
 _FOREVER = 2**63 - 1  # above every number
-# Entries of the timeline, each beside its row to an Agent; only the person's have one.
-_ENTRIES = "SELECT m.*, o.* FROM timeline_message AS m LEFT JOIN outbox_row AS o ON o.message_id = m.message_id AND m.author = 'person'"
+# Entries of the timeline, each beside its row to an Agent; only the person's have one, under the same number.
+_ENTRIES = "SELECT m.*, o.* FROM timeline_message AS m LEFT JOIN outbox_row AS o ON o.number = m.number AND m.author = 'person'"
 _OF_ROW = 9  # the first column of the row
 _UNROUTED = frozenset({CallStatus.RECEIVED, CallStatus.ROUTING})
 
@@ -154,8 +153,8 @@ class StoreView(InteractionReads, OutboxReads):
         known = self._memory.open.by_id(call_id)
         if known is not None:
             return known
-        row = self._db.run_one("SELECT * FROM tool_call WHERE call_id = ?", (call_id,))
-        return None if row is None else read_tool_call(row)
+        key = self.key(key_digest("call", self.conversation_id, call_id))
+        return None if key is None else self.call(key.number)
 
     def open_calls(self, instance_id: str) -> Sequence[ToolCall]:
         """The open calls of an instance, oldest first."""
@@ -317,16 +316,6 @@ class StoreView(InteractionReads, OutboxReads):
         )
         return [read_inbox_row(row) for row in rows]
 
-    def audit_tail(self, *, limit: int = 50) -> Sequence[Mapping[str, Any]]:
-        """The newest audit rows, newest first, without hashes."""
-        rows = self._db.run(
-            "SELECT seq, at, speaker, view_id, command, cause, event, number, instance_id, code, count FROM audit"
-            " ORDER BY seq DESC LIMIT ?",
-            (limit,),
-        )
-        names = ("seq", "at", "speaker", "view_id", "command", "cause", "event", "number", "instance_id", "code", "count")
-        return [dict(zip(names, (row[0], read_time(row[1]), *row[2:]), strict=True)) for row in rows]
-
 
 def _due_ms(call: ToolCall) -> int | None:
     """The earlier of a call's two deadlines."""
@@ -339,7 +328,8 @@ _CALLS_ENDED = """SELECT * FROM tool_call WHERE number < ? AND +status NOT IN ('
   ORDER BY number DESC LIMIT ?"""
 # Most calls succeed: the newest ones are near. The others have an index, tool_call_by_status.
 _CALLS_SUCCEEDED = "SELECT * FROM tool_call WHERE +status = ? AND number < ? ORDER BY number DESC LIMIT ?"
-_CALLS_NOT_SUCCEEDED = """SELECT * FROM tool_call WHERE status IN ('failed', 'cancelled', 'expired', 'rejected')
+_CALLS_NOT_SUCCEEDED = """SELECT * FROM tool_call
+  WHERE (status = 'failed' OR status = 'cancelled' OR status = 'expired' OR status = 'rejected')
   AND status = ? AND number < ? ORDER BY number DESC LIMIT ?"""
 
 

@@ -21,6 +21,7 @@ from kernel.core.decision import KillWorker, StartWorker, StopWorker, View
 from kernel.core.events import Death, WorkerExited
 from kernel.core.machines import InstanceState
 from kernel.core.records import Instance
+from kernel.launch import Executed
 from kernel.spares import Ready, Spares
 from kernel.turns import KERNEL, Turn
 from kernel.worker_port import Worker, WorkerPort
@@ -52,11 +53,14 @@ class _Life:
 class Supervisor:
     """See the head of the file."""
 
-    def __init__(self, post: Callable[..., None], view: View, port: WorkerPort, nursery: trio.Nursery) -> None:
+    def __init__(
+        self, post: Callable[..., None], view: View, port: WorkerPort, nursery: trio.Nursery, early: Executed | None = None
+    ) -> None:
         self._post = post
         self._view = view
         self._port = port
         self._nursery = nursery
+        self._early = early  # the first zygote, if it was executed already
         self._lives: dict[tuple[str, int], _Life] = {}
         self._zygote: Zygote | None = None
         self._spares: Spares | None = None
@@ -70,7 +74,8 @@ class Supervisor:
         deaths: list[float] = []
         while True:
             async with trio.open_nursery() as nursery:
-                self._zygote = await Zygote.open(nursery)
+                early, self._early = self._early, None
+                self._zygote = await Zygote.open(nursery, early)
                 self.layers = self._zygote.layers
                 self._spares = Spares(self._zygote)
                 nursery.start_soon(self._spares.run)

@@ -5,7 +5,7 @@ in the queue for the commit that this pass of the event loop shares.
 Rules:
 1. One command, one turn. The first command of a pass commits at once; all others of that pass share the next commit, so a lone
    call waits for nobody and a crowd pays for one fsync. What a turn sets off by Then is decided in the commit of that turn. A turn
-   that may wait shares whatever commit comes next.
+   that may wait shares whatever commit comes next; one timer ends the wait of all that may.
 2. Effects, replies and view changes leave only after the commit, in the order of the turns; channels are flushed once at the end.
 3. A refused turn leaves its audit row and nothing else.
 4. A commit that fails is undecided: StorageFailed goes up, nothing is answered, the kernel stops and rereads at its next start. Only a
@@ -34,7 +34,7 @@ from lineup_sdk.protocol.codes import Code
 
 MAX_BATCH = 256
 MAX_TURNS_A_COMMIT = 512  # a batch and what follows from it
-MAX_WAIT_SECONDS = 0.005  # how long a turn that may wait does so for the commit of another
+MAX_WAIT_SECONDS = 0.01  # how long what may wait does so: a turn for the commit of another, a frame for the write of another
 
 KERNEL = Origin(speaker=Speaker.KERNEL)
 
@@ -91,6 +91,7 @@ class Handlers:
     reply: Callable[[Outcome], None]
     committed: Callable[[Sequence[Record]], None]
     flush: Callable[[], None]
+    flush_late: Callable[[], None] = lambda: None  # write also what may wait for the next write
     starving: Callable[[], None] = lambda: None  # the doors are not to be read until `fed`
     fed: Callable[[], None] = lambda: None
 
@@ -165,12 +166,15 @@ class Turns:
                 self._drain()
 
     async def _run_waiting(self) -> None:
+        """One timer for all that may wait: one that runs out costs the event loop about as much as a turn."""
         while True:
-            await self._has_waiting.wait()
+            if not self._has_waiting.is_set():  # to wait for what is set costs a pass
+                await self._has_waiting.wait()
             self._has_waiting = trio.Event()
             await trio.sleep(MAX_WAIT_SECONDS)
             if self._queue and self._starved is None:
                 self._drain()
+            self._handlers.flush_late()
 
     async def _run_starved(self) -> None:
         while True:
@@ -232,6 +236,7 @@ class Turns:
                 self._release(outcome, decision)
         self._is_draining = False
         self._handlers.flush()
+        self._has_waiting.set()  # replies may have been left for a later write
         if self._store.is_checkpoint_due:
             self._store.checkpoint()
 
@@ -243,9 +248,9 @@ class Turns:
         while waiting and len(decided) < MAX_TURNS_A_COMMIT:
             decided.append(self._decide(waiting.popleft()))
             _, decision, audit_seq = decided[-1]
-            waiting.extend(
-                Turn(command=effect.command, origin=KERNEL, cause=audit_seq) for effect in decision.effects if isinstance(effect, Then)
-            )
+            for effect in decision.effects:
+                if isinstance(effect, Then):
+                    waiting.append(Turn(effect.command, KERNEL, audit_seq))
         self._store.commit()
         self._queue.extendleft(reversed(waiting))
         return decided
@@ -259,14 +264,7 @@ class Turns:
             outcome = Outcome(turn=turn, accepted=False, now=stamp.now, code=refusal.code, detail=refusal.detail, is_violation=is_violation)
         else:
             decision = self._with_counted_refusals(turn, decision, stamp)
-            outcome = Outcome(
-                turn=turn,
-                accepted=decision.refusal is None,
-                now=stamp.now,
-                value=decision.value,
-                code=decision.refusal,
-                detail=decision.detail,
-            )
+            outcome = Outcome(turn, decision.refusal is None, stamp.now, decision.value, decision.refusal, decision.detail)
         name = commands.name_of(turn.command)
         self._store.apply(decision, stamp=stamp, origin=turn.origin, command=name, cause=turn.cause)
         return outcome, decision, self._store.last_audit_seq
@@ -299,13 +297,10 @@ class Turns:
         if decision.puts:
             self._handlers.committed(decision.puts)
         for effect in decision.effects:
-            match effect:
-                case Then():
-                    pass  # decided in the same commit
-                case ArmDeadline(at_ms=at_ms):
-                    self._arm(at_ms)
-                case _:
-                    self._handlers.effects[type(effect)](effect)
+            if isinstance(effect, ArmDeadline):
+                self._arm(effect.at_ms)
+            elif not isinstance(effect, Then):  # that one was decided in the same commit
+                self._handlers.effects[type(effect)](effect)
 
     def _arm(self, at_ms: int) -> None:
         if self._deadline_ms is None or at_ms < self._deadline_ms:

@@ -68,6 +68,7 @@ class Worker:
     frames_in: int = 0
     is_violation: bool = False
     is_dirty: bool = False
+    is_late: bool = False  # a reply waits for the next write
     is_surface_told: bool = False  # it heard of a change and has not looked since
     owed_seconds: float = 0.0  # of the kernel's time, for content it asked for: booked at its next frames
     whole: Whole | None = None  # an upload that its newest frame ended
@@ -94,6 +95,7 @@ class WorkerPort:
         self._by_instance: dict[str, Worker] = {}
         self._next_channel = 1
         self._dirty: list[Worker] = []
+        self._late: list[Worker] = []
 
     # ------------------------------------------------------------------ a worker's life
 
@@ -130,11 +132,11 @@ class WorkerPort:
             context["mode"] = MODE
         entry = {
             "entry": manifest.entry.main,
-            "files": [{"name": file.name, "size": file.size, "sha256": file.sha256} for file in manifest.entry.files],
+            "files": [{"name": file.name, "size": file.size, "sha256": file.sha256} for file in manifest.entry.worker_files],
         }
         self._put(worker, Welcome(wire=WIRE_VERSION, epoch=self._view.epoch, context=context, source=entry))
         data_of = {file.name: file.data for file in files}
-        for listed in manifest.entry.files:
+        for listed in manifest.entry.worker_files:
             self._put_chunks(worker, listed.name, data_of[listed.name])
 
     def _put_chunks(self, worker: Worker, name: str, data: bytes) -> None:
@@ -310,15 +312,18 @@ class WorkerPort:
         dirty, self._dirty = self._dirty, []
         for worker in dirty:
             worker.is_dirty = False
-            try:
-                worker.channel.flush()
-            except ChannelClosed:
-                worker.channel.close()
+            _flush(worker.channel)
+
+    def flush_late(self) -> None:
+        """Write what waited for the next write."""
+        late, self._late = self._late, []
+        for worker in late:
+            worker.is_late = False
+            _flush(worker.channel)
 
     def _put(self, worker: Worker, message: Message, *, is_late: bool = False) -> None:
-        queue = worker.channel.queue_late if is_late else worker.channel.queue
         try:
-            queue(to_frame(message))  # effects and replies are flushed at the end of their pass
+            worker.channel.queue(to_frame(message))  # effects and replies are flushed at the end of their pass
         except (ChannelClosed, ChannelOverflow):
             worker.channel.close()
             return
@@ -326,9 +331,19 @@ class WorkerPort:
             log.trouble("worker.frame_too_big", instance_id=worker.origin.instance_id)
             worker.channel.close()
             return
-        if not (is_late or worker.is_dirty):
+        if is_late and not worker.is_late:
+            worker.is_late = True
+            self._late.append(worker)
+        elif not (is_late or worker.is_dirty):
             worker.is_dirty = True
             self._dirty.append(worker)
+
+
+def _flush(channel: Channel) -> None:
+    try:
+        channel.flush()
+    except ChannelClosed:
+        channel.close()
 
 
 def _may_linger(outcome: Outcome) -> bool:

@@ -23,7 +23,7 @@ from typing import Literal
 
 import trio
 
-from kernel.launch import execute, launch_command
+from kernel.launch import Executed, execute, launch_command
 from lineup_sdk.protocol.codes import Code
 from lineup_sdk.protocol.control import (
     LAYERS,
@@ -156,8 +156,10 @@ class Zygote:
         self._processes: dict[int, SpawnedProcess] = {}
 
     @classmethod
-    async def open(cls, nursery: trio.Nursery) -> Zygote:
-        """Start the zygote and wait until it is ready. Raises: SandboxIncomplete. Source: SPEC 2, SANDBOX 8."""
+    async def open(cls, nursery: trio.Nursery, early: Executed | None = None) -> Zygote:
+        """Start the zygote, or take one that was executed early, and wait until it is ready. Raises: SandboxIncomplete. Source: SPEC 2."""
+        if early is not None:
+            return await cls._hear(nursery, cls(*early))
         return await cls.start(nursery, launch_command())
 
     @classmethod
@@ -166,7 +168,11 @@ class Zygote:
         try:
             zygote = cls(*execute(command))
         except ModuleNotFoundError as error:
-            raise SandboxIncomplete("preload", str(error), "install the locked requirements") from error
+            raise SandboxIncomplete("preload", f"a library is not installed ({error.name})", "install the locked requirements") from error
+        return await cls._hear(nursery, zygote)
+
+    @classmethod
+    async def _hear(cls, nursery: trio.Nursery, zygote: Zygote) -> Zygote:
         try:
             with trio.fail_after(START_SECONDS):
                 await zygote._hear_layers()

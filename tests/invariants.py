@@ -2,15 +2,13 @@
 
     check_all(db)            rows of a kernel's database, after any turn, at any start, after any death
     check_trace(trace)       everything that was decided and that left, in order, at the end of a run (tests/trace.py)
-    PROCESS_CHECKS[number]   over facts that the test of a real process brings
+    PROCESS_CHECKS[number]   over facts that the test of a real process, or of a real browser (49: its half), brings
 
 A check returns one line a violation, `INV-NN: ...`, and nothing when the promise holds. Users: the model (tests/model), the tests of
 faults and of processes; tests/store/test_invariants.py and tests/model/test_teeth.py show that each goes red.
 
 Open until their parts exist:
   06 33 35   the half of the relay: its cursor, its resends and its acknowledgements (the kernel's half is checked here)
-  48 50      need a browser: whose bytes an isolated frame runs, and what it can reach
-  49         the half of the browser: which window speaks (the kernel's half, the mount epoch, is checked here)
   58 59      bundles
 """
 
@@ -21,6 +19,7 @@ from typing import Any
 
 import apsw
 
+from tests import invariants_of_browser as browser
 from tests import invariants_of_processes as processes
 from tests import invariants_of_questions as questions
 from tests import invariants_of_rows as rows
@@ -45,7 +44,7 @@ __all__ = [
 Check = Callable[[apsw.Connection], list[str]]
 TraceCheck = Callable[[Trace], list[str]]
 
-OPEN = ("48", "50")  # nothing of them can be checked yet; of 06, 33, 35 and 49 the kernel's half is
+OPEN: tuple[str, ...] = ()  # of 06, 33 and 35 the kernel's half is checked
 _PREFIX = "check_inv_"
 
 
@@ -61,9 +60,9 @@ TRACE_CHECKS: Mapping[str, TraceCheck] = {
     for number, check in _checks_of(traces, traced_instances, traced_questions).items()
     if number != "45"  # compares two
 }
-PROCESS_CHECKS: Mapping[str, Callable[..., list[str]]] = _checks_of(processes)
+PROCESS_CHECKS: Mapping[str, Callable[..., list[str]]] = _checks_of(processes, browser)
 
-_AT_THE_END = {"14", "56"}  # another validator for every result, and every word of the audit: too slow for every step
+_AT_THE_END = {"12", "14", "56"}  # another validator for every input and result, and every word of the audit: too slow for every step
 _AFTER_A_TURN = [check for number, check in CHECKS.items() if number not in _AT_THE_END]
 
 

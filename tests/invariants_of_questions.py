@@ -37,11 +37,26 @@ def check_inv_08(db: apsw.Connection) -> list[str]:
     ]
 
 
+def check_inv_12(db: apsw.Connection) -> list[str]:
+    """Every call that was taken is of a tool that was advertised, and its input fits, by another validator than the kernel's."""
+    schemas = _kept_schemas(db, "input_schema")
+    found = []
+    for number, digest, given in rows_of(db, "SELECT number, descriptor_digest, input_cbor FROM tool_call WHERE status <> 'rejected'"):
+        if not digest:
+            found.append(f"INV-12: call {number} is of no tool that there was")
+        elif digest in schemas and not schemas[digest].is_valid(decode_body(given)):
+            found.append(f"INV-12: the input of call {number} does not fit")
+    return found
+
+
+def _kept_schemas(db: apsw.Connection, name: str) -> dict[str, Any]:
+    kept = {digest: decode_body(document) for digest, document in rows_of(db, "SELECT digest, document_cbor FROM kept_descriptor")}
+    return {digest: jsonschema.Draft202012Validator(document[name]) for digest, document in kept.items() if name in document}
+
+
 def check_inv_14(db: apsw.Connection) -> list[str]:
     """Every result fits the output schema its call was accepted under, by another validator than the kernel's."""
-    schemas: dict[str, Any] = {}
-    for digest, document in rows_of(db, "SELECT digest, document_cbor FROM kept_descriptor"):
-        schemas[digest] = jsonschema.Draft202012Validator(decode_body(document)["output_schema"])
+    schemas = _kept_schemas(db, "output_schema")
     found = []
     for number, digest, result in rows_of(
         db, "SELECT number, descriptor_digest, result_cbor FROM tool_call WHERE result_cbor IS NOT NULL AND descriptor_digest <> ''"
@@ -83,7 +98,7 @@ def check_inv_23(db: apsw.Connection) -> list[str]:
 
 
 def check_inv_24(db: apsw.Connection) -> list[str]:
-    """The owner of an App's question is that App's instance; the Agent's belong to chat and to no process; parents are the owner's."""
+    """The owner of an App's question is that App's instance; the Agent's belong to chat and to no process; the kernel's to itself."""
     return lines_of(
         db,
         "INV-24",
@@ -91,6 +106,10 @@ def check_inv_24(db: apsw.Connection) -> list[str]:
         "  FROM instance WHERE instance_id = i.owner_instance_id AND app_scope = i.owner_app_scope AND conversation_id = i.conversation_id)"
         " UNION ALL SELECT 'not owned by chat:', number FROM interaction WHERE source = 'agent_tool'"
         "  AND (owner_app_scope <> 'chat' OR owner_instance_id IS NOT NULL OR call_number IS NULL)"
+        " UNION ALL SELECT 'the kernel asks for somebody:', number FROM interaction WHERE source = 'runtime_policy'"
+        "  AND (owner_app_scope <> 'runtime' OR owner_instance_id IS NOT NULL OR call_number IS NOT NULL OR kind <> 'confirm')"
+        " UNION ALL SELECT 'asked twice by the kernel about session', app_session_id FROM interaction WHERE source = 'runtime_policy'"
+        "  AND status IN ('pending', 'presented') GROUP BY app_session_id HAVING count(*) > 1"
         " UNION ALL SELECT 'a foreign parent:', i.number FROM interaction AS i JOIN tool_call AS c ON c.number = i.parent_call_number"
         "  WHERE c.app_scope <> i.owner_app_scope",
     )

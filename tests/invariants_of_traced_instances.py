@@ -4,9 +4,18 @@ from __future__ import annotations
 
 from kernel.core.events import Death, WorkerExited
 from kernel.core.machines import INSTANCE_FINAL, InstanceState
-from kernel.core.records import AppSession, Instance, PublishedInventory
+from kernel.core.records import (
+    AppSession,
+    Instance,
+    Interaction,
+    InteractionSource,
+    PublishedInventory,
+    ToolCall,
+    decode_body,
+)
 from kernel.core.surface_records import Surface
-from kernel.protocol.host import OutboxAcknowledge
+from kernel.protocol.host import AppClose, OutboxAcknowledge
+from kernel.protocol.host_interactions import InteractionAnswer
 from lineup_sdk.protocol import messages as m
 from tests.trace import Decided, Opened, Processed, Trace
 
@@ -37,13 +46,28 @@ def check_inv_38(trace: Trace) -> list[str]:
 
 
 def check_inv_39(trace: Trace) -> list[str]:
-    """No instance changes its state without a decision that is in the audit."""
-    found: list[str] = []
+    """No instance changes its state without a decision that is in the audit; open calls are cancelled by a close after a yes only."""
+    found = _closed_in_silence(trace)
     for decided, instances in trace.known_before(Instance, "instance_id"):
         for one in decided.puts_of(Instance):
             old = instances.get(one.instance_id)
             if (old is None or old.state is not one.state) and not decided.decision.audit:
                 found.append(f"INV-39: {decided.name} moved an instance unseen")
+    return found
+
+
+def _closed_in_silence(trace: Trace) -> list[str]:
+    """What the person's close, or an answer, did to Apps at work without a yes to the kernel's question."""
+    found: list[str] = []
+    for decided in trace.decided():
+        closed = [one for one in decided.puts_of(Instance) if one.state in {InstanceState.STOPPING, *INSTANCE_FINAL}]
+        if isinstance(decided.command, AppClose) and closed and decided.puts_of(ToolCall):
+            found.append("INV-39: an App at work was closed without a question")
+        if isinstance(decided.command, InteractionAnswer) and closed:
+            answered = [one for one in decided.puts_of(Interaction) if one.source is InteractionSource.RUNTIME_POLICY]
+            answers = [decode_body(one.result_cbor or b"").get("answer") for one in answered]
+            if answers != [{"approved": True}]:
+                found.append("INV-39: an answer closed an App that was not asked about")
     return found
 
 

@@ -7,22 +7,26 @@ invariants_of_traced_questions.py.
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Callable
 from typing import Any
 
 from kernel.core.decision import ArmDeadline, Origin, PumpOutbox, Speaker
 from kernel.core.events import WorkerExited
-from kernel.core.machines import CALL_OPEN, CallStatus, OutboxState
+from kernel.core.machines import CALL_OPEN, INTERACTION_OPEN, CallStatus, InboxState, InteractionStatus, OutboxState
 from kernel.core.records import (
     InboxRow,
     Instance,
+    Interaction,
     Key,
     OutboxKind,
     OutboxRow,
+    PublishedInventory,
     TimelineMessage,
     ToolCall,
     decode_body,
 )
-from kernel.protocol.agent import InertMessage
+from kernel.core.retention_records import ForgottenCall, ForgottenInboxRow, ForgottenInteraction, ForgottenOutboxRow
+from kernel.protocol.agent import InertMessage, ToolInvoke
 from kernel.protocol.host import OutboxAcknowledge
 from lineup_sdk.protocol import messages as m
 from lineup_sdk.protocol.codes import Code
@@ -78,9 +82,14 @@ def check_inv_03(trace: Trace) -> list[str]:
 
 
 def check_inv_04(trace: Trace) -> list[str]:
-    """A message_id is taken once."""
-    digests = [key.digest for decided in trace.since_restore().decided() for key in decided.puts_of(Key)]
-    return ["INV-04: an id was taken twice"] if len(digests) != len(set(digests)) else []
+    """An id is taken once, and given up once: then its key gets an outcome and goes on standing for the same."""
+    keys = [key for decided in trace.since_restore().decided() for key in decided.puts_of(Key)]
+    taken = [key.digest for key in keys if key.outcome is None]
+    given_up = [key.digest for key in keys if key.outcome is not None]
+    found = ["INV-04: an id was taken twice"] if len(taken) != len(set(taken)) else []
+    found += ["INV-04: an id was given up twice"] if len(given_up) != len(set(given_up)) else []
+    stood_for = {(key.digest, key.content_digest) for key in keys}
+    return found + (["INV-04: an id stands for something else"] if len(stood_for) != len({key.digest for key in keys}) else [])
 
 
 def check_inv_05(trace: Trace) -> list[str]:
@@ -108,6 +117,26 @@ def check_inv_07(trace: Trace) -> list[str]:
         for one in inert
         if one.decision.effects or any(not isinstance(record, Key | TimelineMessage) for record in one.decision.puts)
     ]
+
+
+_OVER: tuple[tuple[type, type, Callable[[Any], bool]], ...] = (
+    (ForgottenCall, ToolCall, lambda call: call.status not in {*CALL_OPEN, CallStatus.SUBMITTED}),
+    (ForgottenInboxRow, InboxRow, lambda row: row.state is InboxState.ACKNOWLEDGED),
+    (ForgottenInteraction, Interaction, lambda one: one.status not in {*INTERACTION_OPEN, InteractionStatus.SUBMITTED}),
+    (ForgottenOutboxRow, OutboxRow, lambda row: row.state is not OutboxState.PENDING),
+)
+
+
+def check_inv_08(trace: Trace) -> list[str]:
+    """Nothing that is waited for is given up, whatever its age."""
+    found: list[str] = []
+    for forgotten, kind, is_over in _OVER:
+        for decided, known in trace.known_before(kind, "number"):
+            gone = [known[one.number] for one in decided.puts_of(forgotten) if one.number in known]
+            found += [
+                f"INV-08: {decided.name} gave up {kind.__name__} {one.number}" for one in gone if one is not None and not is_over(one)
+            ]
+    return found
 
 
 def check_inv_09(trace: Trace) -> list[str]:
@@ -138,8 +167,17 @@ def _on_channels(trace: Trace, calls: set[str], name: str) -> list[str]:
 
 
 def check_inv_11(trace: Trace) -> list[str]:
-    """A call of another revision reaches no App."""
-    return _on_channels(trace, _rejected(trace, frozenset({Code.INVENTORY_REVISION_MISMATCH})), "INV-11")
+    """A call of another revision than the newest is refused, and reaches no App."""
+    found = _on_channels(trace, _rejected(trace, frozenset({Code.INVENTORY_REVISION_MISMATCH})), "INV-11")
+    current = None
+    for decided in trace.since_restore().decided():
+        command = decided.command
+        taken = [call for call in decided.puts_of(ToolCall) if call.status is not CallStatus.REJECTED]
+        if isinstance(command, ToolInvoke) and taken and None not in (current, command.inventory_revision):
+            found += [] if command.inventory_revision == current else [f"INV-11: call {command.call_id} of another revision was taken"]
+        for one in decided.puts_of(PublishedInventory):
+            current = f"{one.epoch}.{one.number}"
+    return found
 
 
 def check_inv_12(trace: Trace) -> list[str]:

@@ -7,6 +7,7 @@ from pathlib import Path
 import apsw
 
 from tests import invariants as inv
+from tests import invariants_of_browser as browser
 from tests.invariants_of_questions import check_bytes_of_inv_51
 
 _COMPARES_TWO = {"45"}  # check_inv_45: tests/model/test_spy.py
@@ -72,3 +73,40 @@ def test_an_artifact_without_its_bytes_is_told(tmp_path: Path) -> None:
     assert check_bytes_of_inv_51(db, tmp_path) != []
     (tmp_path / digest).write_bytes(b"a")
     assert check_bytes_of_inv_51(db, tmp_path) == []
+
+
+DIGEST_OF_A = "ca978112ca1bbdcafac231b39a23dc4da786eff8147c4e72b9807785afee48bb"  # of the letter a
+SURFACE = {
+    "files": [{"name": f"surface/{name}", "size": 1, "sha256": DIGEST_OF_A} for name in ("1.js", "2.js", "x.css")],
+    "surface": {"version": 1, "scripts": ["surface/1.js", "surface/2.js"], "style": "surface/x.css"},
+}
+
+
+def test_a_surface_that_runs_other_bytes_than_its_manifest_names_is_told() -> None:
+    check = inv.PROCESS_CHECKS["48"]
+    assert check("<style>a</style><script>boota\na</script>", "boot", SURFACE) == []
+    for document in (
+        "<style>a</style><script>a\na</script>",
+        "<style>b</style><script>boota\na</script>",
+        "<style>a</style><script>bootb\na</script>",
+        "<style>a</style><script>boota\na;more()</script>",
+        "<style>a</style><script>boota\na</script><script>more()</script>",
+        "",
+    ):
+        assert check(document, "boot", SURFACE) != []
+
+
+def test_a_foreign_sender_that_is_not_counted_or_has_an_effect_is_told() -> None:
+    check = browser.check_browser_of_inv_49
+    assert check({"bad_hello": 1}, {"bad_hello": 2, "not_current_frame": 1}, ["a popup", "a sibling"], set()) == []
+    assert check({}, {"bad_hello": 1}, ["a popup", "a sibling"], set()) == ["INV-49: 2 foreign senders, 1 counted"]
+    assert check({}, {"bad_hello": 1}, ["a popup"], {"an answer"}) == ["INV-49: a foreign sender had an effect: an answer"]
+
+
+def test_a_surface_that_reaches_anything_is_told() -> None:
+    check = inv.PROCESS_CHECKS["50"]
+    assert check("allow-scripts", {"fetch": "throws TypeError"}, []) == []
+    assert check("allow-scripts allow-forms", {"fetch": "error"}, []) == ["INV-50: the sandbox of the frame is another one"]
+    assert check("allow-scripts", {"cookie": "OK a=1"}, []) == ["INV-50: cookie came out OK a=1"]
+    assert check("allow-scripts", {"fetch": "error"}, ["a packet"]) == ["INV-50: a packet was heard outside"]
+    assert check("allow-scripts", {}, []) == ["INV-50: nothing was tried"]

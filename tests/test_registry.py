@@ -9,11 +9,15 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+import cbor2
 import pytest
 
 from kernel.core.builtin import BUILTIN, RUNTIME
+from kernel.core.inventory import Enablement, advertise, publish
 from kernel.core.manifest import ManifestInvalid
-from kernel.registry import MAX_MANIFEST_BYTES, Registry, SourceFile, load_registry
+from kernel.registry import MAX_INVENTORY_BYTES, MAX_MANIFEST_BYTES, Registry, SourceFile, load_registry
+from lineup_sdk.protocol.framing import encode_frame
+from lineup_sdk.protocol.limits import MAX_FRAME_BYTES
 
 VALID: dict[str, Any] = json.loads((Path(__file__).parent / "golden" / "manifest__valid.json").read_text("utf-8"))["manifest"]
 FILES = {"app.py": b"print('a')\n", "model.py": b"X = 1\n"}
@@ -214,3 +218,92 @@ def test_key_that_comes_twice_is_refused_even_with_one_value(home: Home) -> None
     home.load()
     path.write_text(text.replace('"kind": "bundled"', '"kind": "bundled", "kind": "bundled"'))
     assert "twice" in home.refusal().reason
+
+
+def _tools(scope: str, count: int, letters: int = 2000) -> list[dict[str, Any]]:
+    """As many tools, each with a description of that length."""
+    tool = VALID["tools"][0]
+    return [
+        tool | {"id": f"{scope}.t{n}", "description": "x" * letters, "target": tool["target"] | {"app_scope": scope}} for n in range(count)
+    ]
+
+
+def _size_of(registry: Registry) -> int:
+    return len(cbor2.dumps(advertise(registry.manifests, Enablement()).document))
+
+
+@pytest.mark.clause("4.4")
+@pytest.mark.clause("2.1")
+def test_tools_that_fill_a_frame_are_admitted_and_told_and_one_more_is_refused(home: Home) -> None:
+    bare = _size_of(home.load())
+    for number in range(1, 4):
+        home.add_app_folder(f"folder{number}", f"app{number}", tools=_tools(f"app{number}", 120))
+    registry = home.load()
+    per_tool = (_size_of(registry) - bare) // 360
+    room = (MAX_INVENTORY_BYTES - _size_of(registry)) // per_tool
+    home.add_app_folder("folder4", "app4", tools=_tools("app4", room - 1))
+    full = home.load()
+    inventory = publish(None, "e" * 12, full.manifests, Enablement())
+    assert MAX_INVENTORY_BYTES - _size_of(full) < 3 * per_tool
+    payload = {"inventory_revision": inventory.revision, **inventory.content}
+    outer = {"type": "lineup.v1.client.inventory", "message_id": "m" * 128, "conversation_id": "c" * 128, "created_at": "t" * 40}
+    assert encode_frame({"type": "envelope", "envelope": {**outer, "payload": payload}}, MAX_FRAME_BYTES)
+    home.add_app_folder("folder5", "app5", tools=_tools("app5", 3))
+    refused = home.refusal()
+    assert (refused.pointer, refused.role) == ("/tools", "Manifest of app folder 5")
+
+
+# --- code of surfaces
+
+SURFACE_FILES = {"surface/a.js": b"let a;\n", "surface/b.js": b"let b;\n", "surface/a.css": b"body {}\n"}
+
+
+def add_surface_app(home: Home, files: dict[str, bytes] = SURFACE_FILES, surface: dict[str, Any] | None = None) -> Path:
+    named = surface or {"version": 1, "scripts": ["surface/a.js", "surface/b.js"], "style": "surface/a.css"}
+    listed = [{"name": name, "size": len(data), "sha256": sha256(data).hexdigest()} for name, data in (FILES | files).items()]
+    folder = home.add_app_folder("mine", "fixture", entry={"main": "app.py", "files": listed, "surface": named})
+    (folder / "surface").mkdir()
+    for name, data in files.items():
+        (folder / name).write_bytes(data)
+    return folder
+
+
+@pytest.mark.clause("9.2")
+def test_code_of_a_surface_is_kept_apart_and_is_none_of_the_workers(home: Home) -> None:
+    add_surface_app(home)
+    registry = home.load()
+    assert [file.name for file in registry.sources["fixture"]] == list(FILES)
+    code = registry.surfaces["fixture"]
+    assert (code.version, code.script, code.style) == (1, b"let a;\n\nlet b;\n", b"body {}\n")
+    entry = registry.manifests["fixture"].entry
+    assert entry is not None
+    assert [file.name for file in entry.worker_files] == list(FILES)
+
+
+@pytest.mark.clause("9.2")
+def test_a_surface_without_a_style_has_an_empty_one_and_an_app_without_a_surface_has_no_code(home: Home) -> None:
+    add_surface_app(home, {"surface/a.js": b"let a;"}, {"version": 1, "scripts": ["surface/a.js"]})
+    home.add_builtin("task-dashboard")
+    surfaces = home.load().surfaces
+    assert surfaces.keys() == {"fixture"}
+    assert surfaces["fixture"].style == b""
+
+
+@pytest.mark.clause("9.2")
+@pytest.mark.invariant("48")
+@pytest.mark.parametrize("break_it", ["other bytes", "a link", "no folder", "a folder that is a link"])
+def test_code_of_a_surface_that_is_not_as_stated_is_refused(home: Home, break_it: str) -> None:
+    folder = add_surface_app(home)
+    script = folder / "surface" / "a.js"
+    if break_it == "other bytes":
+        script.write_bytes(b"let c;\n")
+    elif break_it == "a link":
+        script.unlink()
+        script.symlink_to(folder / "surface" / "b.js")
+    else:
+        (folder / "surface").rename(folder / "elsewhere")
+        if break_it == "a folder that is a link":
+            (folder / "surface").symlink_to(folder / "elsewhere")
+    error = home.refusal()
+    assert error.pointer.startswith("/entry/files/2")
+    assert error.role == "Manifest of app folder 1"

@@ -1,34 +1,70 @@
-"""Verbs that hold a session: run, stop, agent, demo."""
+"""Verbs that hold a session: run, desktop, console, stop, agent, demo."""
 
 from __future__ import annotations
 
 import os
 import sys
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
-from uuid import uuid4
 
 import trio
 import typer
 
-from hosts.agents.jsonl import MAX_LINE_BYTES, Door, Stamps
+from hosts.agents.jsonl import MAX_LINE_BYTES, Door
+from hosts.agents.process import stamps
 from hosts.commands.setting import ANSWER_SECONDS, FormatOption, run_async, setting_of
+from hosts.homes import language_of
 from hosts.lines import LineReader, LineWriter
 from hosts.link import connect, hello
 from hosts.output import Exit, Failure, Format, usage, write_data
 from kernel.protocol.host import KernelStop
+
+LOOPBACK = "127.0.0.1"
 
 SaveFolderOption = Annotated[
     Path | None, typer.Option("--save-folder", help="Where Apps may save files you allow; default: saved, in the home.")
 ]
 
 
-def run(context: typer.Context, save_folder: SaveFolderOption = None) -> None:
-    """Open the console: talk to the Agent, watch and steer calls and apps."""
+OpenOption = Annotated[bool, typer.Option("--open/--no-open", help="Open the browser.")]
+DemoOption = Annotated[bool, typer.Option("--demo", help="Start the demo Agent too: a fixed script, no network.")]
+BindOption = Annotated[str, typer.Option("--bind", help="Listen on another address of this machine; plain HTTP, for a network you trust.")]
+
+
+def run(context: typer.Context, open_page: OpenOption = True, demo: DemoOption = False, bind: BindOption = LOOPBACK) -> None:
+    """Open the page in the browser: talk to the Agent, use apps, answer what is asked."""
+    raise typer.Exit(_serve(context, bind, opens_browser=open_page, is_demo=demo))
+
+
+def desktop(context: typer.Context, demo: DemoOption = False) -> None:
+    """Open the page in a window of its own (Chromium), else in the browser."""
+    raise typer.Exit(_serve(context, LOOPBACK, is_window=True, is_demo=demo))
+
+
+def _serve(context: typer.Context, bind: str, *, opens_browser: bool = True, is_window: bool = False, is_demo: bool = False) -> Exit:
+    from hosts.web.address import AddressRefused, parse_address  # the server takes a while to import; the other verbs do without
+    from hosts.web.host import Wish, run_web
+
+    setting = setting_of(context)
+    try:
+        wish = Wish(
+            address=parse_address(bind),
+            opens_browser=opens_browser,
+            is_window=is_window,
+            is_demo=is_demo,
+            language=language_of(os.environ),
+            environ=os.environ,
+        )
+        return run_async(lambda: run_web(setting.launcher(), wish))
+    except AddressRefused as refused:
+        raise usage("this address is not taken", pointer="--bind", expected=refused.hint) from refused
+
+
+def console(context: typer.Context, save_folder: SaveFolderOption = None) -> None:
+    """Open the console in this terminal: talk to the Agent, watch and steer calls and apps."""
     if not (os.isatty(0) and os.isatty(1)):
         raise usage(
-            "run needs a terminal",
+            "console needs a terminal",
             pointer="stdin, stdout",
             expected="a terminal",
             hint="without one use `lineup ps`, `lineup calls list`, `lineup call`, `lineup agent`",
@@ -54,14 +90,6 @@ def stop(context: typer.Context, chosen: FormatOption = Format.TEXT) -> None:
 
     run_async(work)
     write_data({"stopped": True}, ["The kernel has stopped."], chosen)
-
-
-def stamps() -> Stamps:
-    """Return the real clock and id source of a door."""
-    return Stamps(
-        new_message_id=lambda: f"msg_{uuid4().hex}",
-        now=lambda: datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
-    )
 
 
 def agent(

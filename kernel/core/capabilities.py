@@ -6,7 +6,7 @@ Rules:
 2. A grant is the request itself in state `granted`, naming one view. It is durable before that view is asked (the frame is an effect of
    the turn that wrote it), good for one use, and never asked for again: not by a restart, not by another view.
 3. The view that consented acts if it can, else the newest that can. If it leaves, is late, or the kernel dies: `unknown`.
-4. Time in which the person is asked is not the call's (SPEC 6.6).
+4. Time in which the person is asked is not the call's (SPEC 6.6). Any answer is an act of the person on that App (SPEC 8.2).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from kernel.core import calls, capability_ends, instances, machines, permissions, switches
+from kernel.core import calls, capability_ends, focus, instances, machines, permissions, switches
 from kernel.core.capability_catalog import CATALOG, Capability
 from kernel.core.capability_records import AttachedView, CapabilityRequest, ConsentScope
 from kernel.core.decision import ArmDeadline, Decision, Detail, Draft, Origin, Rejected, Stamp, View
@@ -182,6 +182,9 @@ def answer(view: View, origin: Origin, stamp: Stamp, command: ConsentAnswer) -> 
         raise Rejected(Code.CAPABILITY_DENIED, _OVER)
     if command.shown != asked.shown_digest.hex():
         raise Rejected(Code.ANSWER_INVALID, Detail(pointer="/shown", expected="the digest of the question that was shown"))
+    instance = view.instance(asked.instance_id)
+    if instance is not None and instance.state not in _GONE:
+        focus.person_acted(draft, instance)
     asked = replace(asked, consent_view_id=origin.view_id or None)
     if command.decision in _REFUSALS:
         if command.decision == ConsentScope.NEVER:

@@ -39,7 +39,7 @@ from kernel.core.records import (
 )
 from kernel.core.retention_view import RetentionView
 from kernel.core.session_view import SessionView
-from kernel.core.surface_effects import SendArtifact, SendToView, TellSurfaceChanged
+from kernel.core.surface_effects import SurfaceEffect
 from kernel.core.surface_records import ArtifactView, SurfaceView
 from kernel.core.upkeep_effects import MakeBackup
 from lineup_sdk.protocol.codes import Code
@@ -177,7 +177,7 @@ class View(InteractionView, Protocol):
     def inbox_rows(self, instance_id: str, after: int, limit: int) -> Sequence[InboxRow]: ...  # deliverable, number > after, rising
     def inbox_size(self, instance_id: str) -> tuple[int, int]: ...  # rows and body bytes of deliverable and parked ones
 
-    def outbox_row(self, message_id: str) -> OutboxRow | None: ...  # in any state
+    def outbox_row(self, message_id: str) -> OutboxRow | None: ...  # a pending one
     def outbox_pending(self, destination: Source, after: int, limit: int) -> Sequence[OutboxRow]: ...  # number > after, rising
     def outbox_pending_count(self) -> int: ...  # of all destinations
     def final_row(self, call_number: int) -> OutboxRow | None: ...  # in any state
@@ -266,13 +266,11 @@ Effect = (
     | KillWorker
     | MakeBackup
     | PumpOutbox
-    | SendArtifact
-    | SendToView
     | SendToWorker
     | StartWorker
     | StopKernel
     | StopWorker
-    | TellSurfaceChanged
+    | SurfaceEffect
     | Then
 )
 

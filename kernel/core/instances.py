@@ -1,8 +1,8 @@
 """Instances: made, started, crashed, closed (SPEC 8).
 
 Rules:
-1. One instance an App and conversation that is not stopped or failed, a closing one included: a call that needs a new one waits for
-   the end of the close. An instance id is never used again.
+1. One instance an App and conversation that is not stopped or failed, a closing one included. A call that needs a new one waits for
+   the end of the close, or for room (routing.py, rule 6). An instance id is never used again.
 2. A life is one process. What an older life says or suffers changes nothing (INV-21).
 3. Any unplanned death is a crash; the 4th within 60 s fails the instance, a broken wire or seal at once. Its open calls end with it.
 4. A close ends the App session; a failure does not.
@@ -80,9 +80,14 @@ def ensure_chat(draft: Draft) -> None:
         create(draft, manifest)
 
 
+def has_room(view: View) -> bool:
+    """True while one instance more may be made; suspended ones count, as they come back."""
+    return sum(one.app_scope != SYSTEM_SCOPE for one in view.current_instances()) < MAX_INSTANCES
+
+
 def require_room(view: View) -> None:
-    """Refuse one instance too many; suspended ones count, as they come back. Raises: Rejected(limit_exceeded)."""
-    if sum(one.app_scope != SYSTEM_SCOPE for one in view.current_instances()) >= MAX_INSTANCES:
+    """Refuse the person one instance too many. Raises: Rejected(limit_exceeded)."""
+    if not has_room(view):
         raise Rejected(Code.LIMIT_EXCEEDED, Detail(expected=f"at most {MAX_INSTANCES} instances"))
 
 
@@ -192,6 +197,7 @@ def fail(draft: Draft, instance: Instance, code: Code) -> None:
     permissions.end_of_instance(draft, instance)
     _park_inbox(draft, instance)
     focus.lower_instance(draft, instance.instance_id)
+    _take_up_waiting(draft)
 
 
 def end_open_calls(draft: Draft, instance: Instance, event: CallEvent, code: Code) -> None:
@@ -235,12 +241,15 @@ def is_closing(view: View, app_scope: str) -> bool:
 
 
 def finish_close(draft: Draft, instance: Instance) -> None:
-    """The process of a closing instance is gone; calls that waited for that are taken up again."""
+    """The process of a closing instance is gone."""
     stopped = machines.step(machines.INSTANCE, instance.state, InstanceEvent.CLOSED)
     _record_stopped(draft, replace(instance, state=stopped))
+
+
+def _take_up_waiting(draft: Draft) -> None:
+    """There is room for an instance, or an App whose close is over: every call that waits for one tries again, oldest first."""
     for call in draft.view.unrouted_calls():
-        if call.app_scope == instance.app_scope:
-            draft.effect(Then(command=RouteCall(number=call.number)))
+        draft.effect(Then(command=RouteCall(number=call.number)))
 
 
 def _record_stopped(draft: Draft, instance: Instance) -> None:
@@ -254,3 +263,4 @@ def _record_stopped(draft: Draft, instance: Instance) -> None:
         draft.put(replace(session, closed_at=draft.stamp.now))
         surface_life.close_of_session(draft, session.app_session_id)
     focus.lower_instance(draft, instance.instance_id)
+    _take_up_waiting(draft)

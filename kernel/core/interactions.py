@@ -37,6 +37,7 @@ from kernel.core.records import (
     decode_body,
     encode_body,
     encode_exact,
+    key_digest,
     replace,
 )
 from kernel.protocol.agent import INTERACTION_ANSWER, INTERACTION_CARD, InteractionDismissAsked
@@ -324,7 +325,8 @@ def move(view: View, origin: Origin, stamp: Stamp, command: InteractionMove) -> 
 def _require_open(view: View, interaction_id: str) -> Interaction:
     interaction = view.interaction(interaction_id)
     if interaction is None:
-        raise Rejected(Code.INTERACTION_NOT_FOUND)
+        is_forgotten = view.key(key_digest("interaction", view.conversation_id, interaction_id)) is not None
+        raise Rejected(Code.INTERACTION_ALREADY_FINAL if is_forgotten else Code.INTERACTION_NOT_FOUND)
     if interaction.status not in INTERACTION_OPEN:
         raise Rejected(Code.INTERACTION_ALREADY_FINAL)
     return interaction

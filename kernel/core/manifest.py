@@ -6,8 +6,9 @@ Rules:
 2. Scopes `runtime` and `interaction` are the kernel's own; only they have no entry, only `interaction` has interactive tools.
 3. `chat` is the one system app and a system app is `chat`: nothing else gets its wider grants by calling itself so.
 4. A tool's id begins with its own app_scope, which is also its target; ids are unique.
-5. Permissions of a tool are among the requested capabilities.
-6. Entry files are plain names beside one another, unique whatever the case, each with size and SHA-256.
+5. Permissions of a tool are among the requested capabilities; the host it needs is no newer than this one.
+6. Entry files are plain names beside one another or in the one folder `surface`, unique whatever the case, each with size and SHA-256.
+7. Files in `surface` are what `entry.surface` names: code for the isolated frame that shows the App, never for its process (SPEC 9.2).
 """
 
 from __future__ import annotations
@@ -28,10 +29,13 @@ from lineup_sdk.protocol.messages import JsonObject
 
 RESERVED_SCOPES: Final = frozenset({"interaction", "runtime"})
 SYSTEM_SCOPE: Final = "chat"
+HOST_VERSION: Final = "0.1.0"  # this runtime's own, as Manifests name the oldest they run on
 SURFACE_EVENT_TOPIC: Final = "surface.event"
 # Topics of messages that only the kernel writes: an App gets them unasked, and nobody else may send them.
 RESERVED_TOPICS: Final = frozenset({"capability.result", "interaction.result", SURFACE_EVENT_TOPIC})
 MAX_ENTRY_BYTES: Final = 8 * 1024 * 1024  # of all files together: they are held in memory, here and in each worker
+SURFACE_FOLDER: Final = "surface/"
+MAX_SURFACE_CODE_BYTES: Final = 1024 * 1024  # of script and style together: they travel to a host at once
 _MAX_MANIFEST_DEPTH: Final = 64  # only bounds the walks; schemas have their own, smaller depth
 
 
@@ -134,11 +138,26 @@ class EntryFile:
 
 
 @dataclass(frozen=True, slots=True)
+class SurfaceEntry:
+    """The code of an App's isolated surface: the contract it is written for, its scripts in the order they run as one, and its style."""
+
+    version: int
+    scripts: tuple[str, ...]
+    style: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class Entry:
-    """The code of an App; `main` is the name of the file that is run."""
+    """The code of an App; `main` is the name of the file that is run. surface is None for an App that is shown as text."""
 
     main: str
     files: tuple[EntryFile, ...]
+    surface: SurfaceEntry | None = None
+
+    @property
+    def worker_files(self) -> tuple[EntryFile, ...]:
+        """The files of the App's process."""
+        return tuple(file for file in self.files if not file.name.startswith(SURFACE_FOLDER))
 
 
 @dataclass(frozen=True)
@@ -159,9 +178,11 @@ class Manifest:
 
     @cached_property
     def bundle_digest(self) -> str:
-        """SHA-256 (hex) over the entry: its main and every file's name, size and digest, in order of name."""
+        """SHA-256 (hex) over the entry: its main, every file's name, size and digest in order of name, and its surface if it has one."""
         files = [] if self.entry is None else sorted((file.name, file.size, file.sha256) for file in self.entry.files)
-        return digest_of([None if self.entry is None else self.entry.main, [list(file) for file in files]])
+        surface = self.entry.surface if self.entry else None
+        shown = [] if surface is None else [[surface.version, list(surface.scripts), surface.style]]
+        return digest_of([None if self.entry is None else self.entry.main, [list(file) for file in files], *shown])
 
 
 def parse_manifest(untrusted: object, *, builtin: bool = False) -> Manifest:
@@ -221,10 +242,19 @@ def _broken_rules(form: ManifestForm, builtin: bool) -> Iterator[tuple[str, str]
         if subscription.topic in RESERVED_TOPICS:
             yield f"/subscriptions/{index}/topic", "this topic is the kernel's own"
     yield from _duplicates("/requested_capabilities", form.requested_capabilities)
+    if _precedence(form.host.min_version) > _precedence(HOST_VERSION):
+        yield "/host/min_version", f"at most {HOST_VERSION}, this runtime's own: install a newer one, or an older version of the App"
     for index, tool in enumerate(form.tools):
         yield from _broken_tool_rules(form, tool, pointer_to("/tools", index))
     if form.entry is not None:
         yield from _broken_entry_rules(form.entry)
+
+
+def _precedence(version: str) -> tuple[list[int], bool, list[tuple[bool, int, str]]]:
+    """What orders versions as semver 2.0.0 does: numbers, then a release after its pre-releases; build metadata counts for nothing."""
+    core, _, pre_release = version.partition("+")[0].partition("-")
+    parts = pre_release.split(".") if pre_release else []
+    return [int(number) for number in core.split(".")], not parts, [(not p.isdigit(), int(p) if p.isdigit() else 0, p) for p in parts]
 
 
 def _broken_identity_rules(form: ManifestForm, builtin: bool) -> Iterator[tuple[str, str]]:
@@ -264,6 +294,29 @@ def _broken_entry_rules(entry: EntryForm) -> Iterator[tuple[str, str]]:
         yield "/entry/main", "the name of one of the files"
     if sum(file.size for file in entry.files) > MAX_ENTRY_BYTES:
         yield "/entry/files", f"more than {MAX_ENTRY_BYTES} bytes together"
+    yield from _broken_surface_rules(entry)
+
+
+def _broken_surface_rules(entry: EntryForm) -> Iterator[tuple[str, str]]:
+    surface, sizes = entry.surface, {file.name: file.size for file in entry.files}
+    if surface is None:
+        named: dict[str, str] = {}
+        if "surface" in entry.model_fields_set:
+            yield "/entry/surface", "left out or an object"
+    else:
+        named = {f"scripts/{place}": name for place, name in enumerate(surface.scripts)}
+        named |= {} if surface.style is None else {"style": surface.style}
+        yield from _duplicates("/entry/surface/scripts", surface.scripts)
+        if "style" in surface.model_fields_set and surface.style is None:
+            yield "/entry/surface/style", "left out or a name"
+    for role, name in named.items():
+        if name not in sizes:
+            yield f"/entry/surface/{role}", "the name of one of the files"
+    if sum(sizes.get(name, 0) for name in named.values()) > MAX_SURFACE_CODE_BYTES:
+        yield "/entry/surface", f"more than {MAX_SURFACE_CODE_BYTES} bytes together"
+    for index, file in enumerate(entry.files):
+        if file.name.startswith(SURFACE_FOLDER) and file.name not in named.values():
+            yield f"/entry/files/{index}/name", "named by entry.surface, or not in the folder of the surface"
 
 
 def _duplicates(at: str, values: Sequence[Hashable], suffix: str = "") -> Iterator[tuple[str, str]]:
@@ -312,4 +365,6 @@ def _object_schema(untrusted: JsonObject, at: str) -> Schema:
 def _entry(form: EntryForm | None) -> Entry | None:
     if form is None:
         return None
-    return Entry(form.main, tuple(EntryFile(file.name, file.size, file.sha256) for file in form.files))
+    shown = form.surface
+    surface = None if shown is None else SurfaceEntry(shown.version, tuple(shown.scripts), shown.style)
+    return Entry(form.main, tuple(EntryFile(file.name, file.size, file.sha256) for file in form.files), surface)

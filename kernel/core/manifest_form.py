@@ -18,6 +18,7 @@ from lineup_sdk.protocol.messages import JsonObject
 
 MAX_TIMEOUT_MS: Final = 24 * 60 * 60 * 1000  # the cap of SPEC 6.6
 MAX_ENTRY_FILES: Final = 256
+MAX_SURFACE_SCRIPTS: Final = 32
 
 
 def _require_displayable(text: str) -> str:
@@ -44,6 +45,8 @@ _AppScope = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9-]{0,63}$")]
 _CapabilityName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9.-]{0,63}$")]
 _Description = Annotated[str, StringConstraints(min_length=1, max_length=2000), AfterValidator(_require_displayable)]
 _FileName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}$")]
+_AnyFileName = Annotated[str, StringConstraints(pattern=r"^(surface/)?[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}$")]
+_SurfaceFileName = Annotated[str, StringConstraints(pattern=r"^surface/[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}$")]
 _Semver = Annotated[str, StringConstraints(pattern=_SEMVER, max_length=64)]
 _Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 _Title = Annotated[str, StringConstraints(max_length=100), AfterValidator(_require_one_line)]
@@ -91,14 +94,21 @@ class HostForm(_Model):
 
 
 class EntryFileForm(_Model):
-    name: _FileName
+    name: _AnyFileName
     size: Annotated[int, Field(ge=1)]
     sha256: _Sha256
+
+
+class SurfaceForm(_Model):
+    version: Annotated[int, Field(ge=1, le=1000)]
+    scripts: Annotated[list[_SurfaceFileName], Field(min_length=1, max_length=MAX_SURFACE_SCRIPTS)]
+    style: _SurfaceFileName | None = None
 
 
 class EntryForm(_Model):
     main: _FileName
     files: Annotated[list[EntryFileForm], Field(min_length=1, max_length=MAX_ENTRY_FILES)]
+    surface: SurfaceForm | None = None
 
 
 class ManifestForm(_Model):

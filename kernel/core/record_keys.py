@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, get_args
 
 from kernel.core.capability_records import Acceptance, CapabilityRequest, Permission
 from kernel.core.records import AppSession, InboxRow, Instance, Interaction, Key, OutboxRow, SavedState, TimelineMessage, ToolCall
-from kernel.core.retention_records import ForgottenCall, ForgottenInboxRow, ForgottenMessage, ForgottenOutboxRow
+from kernel.core.retention_records import Forgotten, ForgottenState
 from kernel.core.surface_records import AppendedPatch, Artifact, Surface, SurfaceSnapshot
 
 _KEY_FIELDS: Mapping[type, str] = {
@@ -16,10 +16,8 @@ _KEY_FIELDS: Mapping[type, str] = {
     AppSession: "app_session_id",
     Artifact: "number",
     CapabilityRequest: "request_id",
-    ForgottenCall: "number",
-    ForgottenInboxRow: "number",
-    ForgottenMessage: "number",
-    ForgottenOutboxRow: "number",
+    **dict.fromkeys(get_args(Forgotten), "number"),
+    ForgottenState: "app_session_id",
     InboxRow: "number",
     Instance: "instance_id",
     Interaction: "interaction_id",

@@ -19,7 +19,7 @@ import cbor2
 
 from kernel.core.capability_records import Acceptance, AttachedViews, CapabilityRequest, Permission
 from kernel.core.machines import CallStatus, InboxState, InstanceState, InteractionStatus, OutboxState
-from kernel.core.retention_records import ForgottenCall, ForgottenInboxRow, ForgottenMessage, ForgottenOutboxRow
+from kernel.core.retention_records import Forgotten
 from kernel.core.surface_records import AppendedPatch, Artifact, Surface, SurfaceSnapshot
 from lineup_sdk.protocol.codes import Code
 from lineup_sdk.protocol.framing import in_order
@@ -319,10 +319,7 @@ Record = (
     | Artifact
     | AttachedViews
     | CapabilityRequest
-    | ForgottenCall
-    | ForgottenInboxRow
-    | ForgottenMessage
-    | ForgottenOutboxRow
+    | Forgotten
     | Door
     | FocusStack
     | InboxRow
@@ -387,5 +384,5 @@ def digest_of_parts(*parts: str | bytes) -> bytes:
 
 
 def key_digest(kind: str, conversation_id: str, ident: str) -> bytes:
-    """The key of an id in the key table. kind: message | call | text."""
+    """The key of an id in the key table. kind: message | call | text | interaction | capability."""
     return digest_of_parts(kind, conversation_id, ident)

@@ -6,6 +6,8 @@ Rules:
 3. Routing judges again what may have changed between the two turns.
 4. An interactive call has no instance: it is the kernel's own question (interactions.py).
 5. One instance an App and conversation. Only launch and direct make one; only launch and foreground bring one to the front.
+6. A call that needs a new instance waits, routing, while its App closes or there are as many instances as may be. Every end of an
+   instance takes up all that wait, oldest first. Only its own clock, a cancel or the person's switch ends the wait.
 """
 
 from __future__ import annotations
@@ -272,8 +274,6 @@ def _require_routable(view: View, command: ToolInvoke, descriptor: ToolDescripto
     _require_instance(instance, command.instance_id, descriptor)
     if instance is not None and len(view.open_calls(instance.instance_id)) >= MAX_OPEN_CALLS_OF_INSTANCE:
         raise Rejected(Code.LIMIT_EXCEEDED, Detail(expected=_OPEN_CALLS_EXPECTED))
-    if instance is None and descriptor.app_scope != runtime.SCOPE:
-        instances.require_room(view)
 
 
 def _require_instance(instance: Instance | None, named: str | None, descriptor: ToolDescriptor) -> None:
@@ -330,8 +330,9 @@ def route(view: View, origin: Origin, stamp: Stamp, command: RouteCall) -> Decis
 
 
 def _assign(draft: Draft, call: ToolCall, descriptor: ToolDescriptor) -> None:
-    if call.instance_id is None and descriptor.handling in _MAKES_INSTANCE and instances.is_closing(draft.view, call.app_scope):
-        draft.put(call)  # routing, until the close is done: finish_close takes it up again
+    if _must_wait(draft.view, call, descriptor):
+        if call != draft.view.call(call.number):
+            draft.put(call)  # routing: the end of an instance takes it up again
         return
     try:
         instance = _instance_for(draft, call, descriptor)
@@ -352,6 +353,13 @@ def _assign(draft: Draft, call: ToolCall, descriptor: ToolDescriptor) -> None:
     draft.put(assigned)
     draft.audit("call.routed", number=call.number, instance_id=instance.instance_id)
     delivery.deliver_call(draft, assigned, instance)
+
+
+def _must_wait(view: View, call: ToolCall, descriptor: ToolDescriptor) -> bool:
+    """A new instance waits for the end of its App's close, and for room among the instances (SPEC 6.2)."""
+    if call.instance_id is not None or descriptor.handling not in _MAKES_INSTANCE or view.current_instance(call.app_scope) is not None:
+        return False
+    return instances.is_closing(view, call.app_scope) or not instances.has_room(view)
 
 
 def _instance_for(draft: Draft, call: ToolCall, descriptor: ToolDescriptor) -> Instance:

@@ -37,6 +37,16 @@ class SendArtifact:
     offset: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DropBytes:
+    """Remove these bytes, each unless an artifact still has them."""
+
+    sha256s: tuple[str, ...]
+
+
+SurfaceEffect = DropBytes | SendArtifact | SendToView | TellSurfaceChanged
+
+
 def chunks_of(of: str, data: bytes) -> list[Chunk]:
     """Content in parts (SPEC 2.1); an empty one is one empty part."""
     starts = range(0, max(len(data), 1), CHUNK_BYTES)

@@ -26,7 +26,7 @@ from lineup_sdk.protocol.framing import ProtocolViolation, check_value
 from lineup_sdk.protocol.messages import JsonObject
 from lineup_sdk.protocol.surface_messages import SurfaceClose, SurfaceOpen, SurfaceRead, SurfaceUpdate
 
-SURFACE_VERSION = 1  # the contract between a view and a surface
+SURFACE_VERSION = 1  # the contract between a view and a surface of an App that names none
 ACT_RESOLUTION_MS = 1_000  # a person who draws acts all the time; noted once a second
 
 # --------------------------------------------------------------------------------- what the App asks
@@ -107,8 +107,9 @@ def mount(view: View, origin: Origin, stamp: Stamp, command: SurfaceMount) -> De
     """A view shows the surface from now on; one that did is told. Raises: Rejected(surface_unavailable)."""
     draft = Draft(view, origin, stamp)
     surface = _require_open(view, command.surface_id)
-    if command.surface_version != SURFACE_VERSION:
-        raise Rejected(Code.SURFACE_UNAVAILABLE, Detail(pointer="/surface_version", expected=str(SURFACE_VERSION)))
+    contract = _contract_of(view, surface)
+    if command.surface_version != contract:
+        raise Rejected(Code.SURFACE_UNAVAILABLE, Detail(pointer="/surface_version", expected=str(contract)))
     if surface.mounted_view_id != origin.view_id:
         surface_life.tell_unmounted(draft, surface, "taken_over")
     mounted = replace(surface, mount_epoch=surface.mount_epoch + 1, mounted_view_id=origin.view_id)
@@ -119,6 +120,13 @@ def mount(view: View, origin: Origin, stamp: Stamp, command: SurfaceMount) -> De
     for chunk in chunks_of(of, state):
         draft.effect(SendToView(view_id=origin.view_id, message=chunk))
     return draft.decision({"mount_epoch": mounted.mount_epoch, "version": mounted.version, "size": len(state), "of": of})
+
+
+def _contract_of(view: View, surface: Surface) -> int:
+    """The contract a view has to speak; an App without code for a frame is shown by the host's own, in the first one."""
+    manifest = view.manifests.get(surface.app_scope)
+    declared = manifest.entry.surface if manifest is not None and manifest.entry is not None else None
+    return SURFACE_VERSION if declared is None else declared.version
 
 
 def unmount(view: View, origin: Origin, stamp: Stamp, command: SurfaceUnmount) -> Decision:

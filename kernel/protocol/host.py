@@ -49,6 +49,7 @@ from kernel.protocol.host_surfaces import (
     SurfaceMount,
     SurfacePatch,
     SurfacePatched,
+    SurfaceSource,
     SurfaceUnmount,
     SurfaceUnmounted,
 )
@@ -324,7 +325,7 @@ FROM_HOST: dict[str, type[Message]] = {
     c.TYPE: c
     for c in (
         *FROM_HOST_CAPABILITIES, *FROM_HOST_UPKEEP,
-        ArtifactRead, SurfaceEvent, SurfaceMount, SurfacePatch, SurfaceUnmount,
+        ArtifactRead, SurfaceEvent, SurfaceMount, SurfacePatch, SurfaceSource, SurfaceUnmount,
         AppOpen, AppStartEmpty, ModeRequest, OutboxRefuse, SessionsContinue, SessionsList, SessionsShow,
         AppClose, AppDisable, AppEnable, AppsList, CallCancel, CallInvoke, CallsList, CallsShow, DraftSave, EnvelopeSubmit, FocusRaise,
         HostHello, InstancesList, InteractionAnswer, InteractionMove, InteractionsList, InventoryShow, KernelStatus,

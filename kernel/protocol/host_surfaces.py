@@ -20,7 +20,7 @@ from lineup_sdk.protocol.messages import JsonObject, Message
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SurfaceMount(Message):
-    """view: show a surface from now on. surface_version = the contract the view speaks, 1 today.
+    """view: show a surface from now on. surface_version = the contract the view speaks; it must be the App's, 1 when it names none.
 
     Value: {mount_epoch, version, size, of}; the state follows as CBOR in chunks. Refused: surface_unavailable (no such open surface,
     another contract).
@@ -83,6 +83,19 @@ class ArtifactRead(Message):
     EXPECTS_REPLY: ClassVar[bool] = True
     artifact_id: str
     offset: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SurfaceSource(Message):
+    """Read the code that an isolated frame runs to show this surface: verified bytes of the active App, and nothing else (SPEC 9.2).
+
+    Value: {version, script, style, size, of}: the contract it is written for, the bytes of script and style (0 = none) and both together;
+    script, then style follow in chunks. Refused: surface_unavailable (no such open surface, or the App has no code for it).
+    """
+
+    TYPE: ClassVar[str] = "surface.source"
+    EXPECTS_REPLY: ClassVar[bool] = True
+    surface_id: str
 
 
 # =============================================================================================

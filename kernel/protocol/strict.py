@@ -2,7 +2,8 @@
 
 Rules:
 1. Every message class has one pydantic model, made from its fields: strict types, no extra key, no coercion, no input in errors.
-2. A name means one thing on every wire, so the bounds of a field stand once, by its name (BOUNDS).
+2. A name means one thing on every wire, so the bounds of a field stand once, by its name: those a worker's messages have are published
+   (lineup_sdk.protocol.bounds), those only a host's have stand in BOUNDS.
 3. What is refused is told as a Detail without the value: pointer, what was expected, the JSON type and size of what came.
 """
 
@@ -16,85 +17,67 @@ from typing import Annotated, Any, TypeVar, get_type_hints
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, create_model
 
 from kernel.protocol.host import FROM_HOST
+from lineup_sdk.protocol import bounds
 from lineup_sdk.protocol.codes import Code
 from lineup_sdk.protocol.framing import ProtocolViolation
-from lineup_sdk.protocol.limits import MAX_INTEGER, MAX_LOG_TEXT_BYTES
+from lineup_sdk.protocol.limits import MAX_INTEGER
 from lineup_sdk.protocol.messages import FROM_WORKER, IDENTITY_KEYS, UNGRANTED_TYPES, JsonObject, Message
 
 STRICT = ConfigDict(strict=True, extra="forbid", frozen=True, hide_input_in_errors=True)
 
-Ident = Annotated[str, StringConstraints(min_length=1, max_length=128)]
-Token = Annotated[str, StringConstraints(pattern=r"^[a-z0-9_]{1,64}$")]
-ShortText = Annotated[str, StringConstraints(max_length=1_000)]
+Ident = Annotated[str, StringConstraints(min_length=bounds.IDENT.least, max_length=bounds.IDENT.most)]
 Count = Annotated[int, Field(ge=0, le=MAX_INTEGER)]
-LongText = Annotated[str, StringConstraints(max_length=65_536)]
+ShortText = Annotated[str, StringConstraints(max_length=bounds.SHORT_TEXT.most)]
+LongText = Annotated[str, StringConstraints(max_length=bounds.LONG_TEXT.most)]
 
-BOUNDS: Mapping[str, Any] = {
-    "after": Ident,
-    "path": Annotated[str, StringConstraints(min_length=1, max_length=4096)],
-    "what": Ident,
+
+def _strict(bound: bounds.Bound) -> Any:
+    match bound:
+        case bounds.Length(least, most):
+            return Annotated[str, StringConstraints(min_length=least or None, max_length=most)]
+        case bounds.Form(pattern):
+            return Annotated[str, StringConstraints(pattern=f"^({pattern})$")]
+        case bounds.Span(least, most):
+            return Annotated[int, Field(ge=least, le=most)]
+
+
+BOUNDS: Mapping[str, Any] = {name: _strict(bound) for name, bound in bounds.BY_NAME.items()} | {
+    "allowed": bool,
+    "answer": dict[str, Any],
     "app_scope": Ident,
     "app_session_id": Ident,
-    "artifact_id": Ident,
-    "base_version": Count,
-    "answer": dict[str, Any],
-    "allowed": bool,
-    "before": Annotated[int, Field(ge=0, le=MAX_INTEGER)],
-    "call_id": Ident,
-    "capability": Ident,
+    "before": Count,
     "decision": Annotated[str, StringConstraints(pattern="^(once|while_open|always|deny|never)$")],
     "draft": dict[str, Any],
-    "expires_at": Annotated[str, StringConstraints(min_length=1, max_length=40)],
     "instance_id": Ident,
-    "interaction_id": Ident,
-    "key": Ident,
     "label": Annotated[str, StringConstraints(pattern="^[a-z0-9-]{1,32}$")],
     "limit": Annotated[int, Field(ge=1, le=200)],
-    "mode": Annotated[str, StringConstraints(pattern="^(im|audio|video)$")],
-    "media_type": Annotated[str, StringConstraints(pattern=r"^[a-z0-9.+-]{1,63}/[a-z0-9.+-]{1,63}$")],
-    "message": ShortText,
-    "message_id": Ident,
     "mount_epoch": Count,
-    "number": Count,
-    "n": Annotated[int, Field(ge=0, le=MAX_INTEGER)],
     "name": Ident,
-    "of": Ident,
-    "offset": Count,
     "pairing": Ident,
-    "parent_call_id": Ident,
+    "path": Annotated[str, StringConstraints(min_length=1, max_length=4096)],
     "percent": Annotated[float, Field()],
     "place": Annotated[str, StringConstraints(pattern="^(default|inline|modal)$")],
-    "presentation": Annotated[str, StringConstraints(pattern="^(default|inline|modal)$")],
     "providers": Annotated[list[Ident], Field(max_length=16)],
-    "reason": Token,
     "request": dict[str, Any],
     "request_id": Ident,
-    "shown": Annotated[str, StringConstraints(pattern="^[0-9a-f]{64}$")],
     "role": Annotated[str, StringConstraints(pattern="^(view|admin|agent)$")],
-    "shown_digest": Annotated[str, StringConstraints(pattern="^[0-9a-f]{64}$")],
-    "sdk": Annotated[str, StringConstraints(max_length=64)],
-    "sha256": Annotated[str, StringConstraints(pattern="^[0-9a-f]{64}$")],
-    "size": Count,
+    "shown": _strict(bounds.DIGEST),
+    "shown_digest": _strict(bounds.DIGEST),
     "state": Any,
-    "stream": Annotated[str, StringConstraints(pattern="^(stdout|stderr|log)$")],
     "surface_id": Ident,
     "surface_version": Count,
-    "text": LongText,
     "tool_id": Ident,
+    "what": Ident,
 }
-_OWN_BOUNDS: Mapping[tuple[str, str], Any] = {
-    ("capability.request", "reason"): ShortText,
-    ("provider.result", "status"): Annotated[str, StringConstraints(pattern="^(done|failed)$")],
-    ("audit.tail", "after"): Annotated[int, Field(ge=0, le=MAX_INTEGER)],
-    ("inbox.parked", "after"): Annotated[int, Field(ge=0, le=MAX_INTEGER)],
-    ("log.write", "text"): Annotated[str, StringConstraints(max_length=MAX_LOG_TEXT_BYTES)],
-    ("outbox.refuse", "code"): Token,
-    ("state.save", "state"): dict[str, Any],
-    ("interactions.list", "state"): Annotated[str, StringConstraints(pattern="^[a-z_]{1,32}$")],
+_OWN_BOUNDS: Mapping[tuple[str, str], Any] = {place: _strict(bound) for place, bound in bounds.OWN.items()} | {
+    ("audit.tail", "after"): Count,
     ("calls.list", "state"): Annotated[str, StringConstraints(pattern="^[a-z_]{1,32}$")],
-    ("tool.cancel", "reason"): ShortText,
-    ("ui.cancel", "reason"): ShortText,
-    ("lifecycle.request_close", "reason"): ShortText,
+    ("inbox.parked", "after"): Count,
+    ("interactions.list", "state"): Annotated[str, StringConstraints(pattern="^[a-z_]{1,32}$")],
+    ("outbox.refuse", "code"): _strict(bounds.TOKEN),
+    ("provider.result", "status"): Annotated[str, StringConstraints(pattern="^(done|failed)$")],
+    ("state.save", "state"): dict[str, Any],
 }
 
 
@@ -161,7 +144,7 @@ def parse_worker(untrusted_frame: JsonObject) -> tuple[Message, int | None]:
     request_id = untrusted_frame.get("id")
     if not IDENTITY_KEYS.isdisjoint(untrusted_frame):
         raise Denied(request_id if type(request_id) is int else None, "identity")
-    if name in UNGRANTED_TYPES:
+    if isinstance(name, str) and name in UNGRANTED_TYPES:  # a list or a map has no hash: to look for it would be our own failure
         raise Denied(request_id if type(request_id) is int else None, "not_granted")
     kind = FROM_WORKER.get(name) if isinstance(name, str) else None
     if kind is None:

@@ -2,8 +2,10 @@
 
 Rules:
 1. A delivered call is accepted at once and its handler starts in the same step: accept and a fast result leave in one write.
-   If the accept is refused, the handler is cancelled.
-2. A call that runs in this process is not started twice.
+   If the accept is refused, the handler is cancelled. The ending of the only call that runs is written at once; those of a crowd share
+   the write of the flusher.
+2. Handlers begin in the order in which their calls came: what one does before it first waits is done before the next begins. A call that
+   runs in this process is not started twice.
 3. One ending a call: what the handler returns (complete), ToolFailed (fail), anything else it raises (fail `handler_error`, the
    traceback to stderr only), a cancel request (its scope is cancelled, then cancel). The kernel has the last word: a refused
    second ending is not an error here.
@@ -17,9 +19,11 @@ from __future__ import annotations
 import re
 import sys
 import traceback
+from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
+from typing import NamedTuple
 
 import trio
 
@@ -52,6 +56,14 @@ class Tool:
     handles_cancel: bool
 
 
+class Arrival(NamedTuple):
+    """A call that has no task yet."""
+
+    called: ToolCalled
+    tool: Tool | None
+    life: CallLife
+
+
 class CallRunner:
     """Starts, stops and ends the handlers of delivered calls. One a life of the process."""
 
@@ -61,6 +73,7 @@ class CallRunner:
         self._registered = registered
         self._nursery = nursery
         self._running: dict[str, tuple[CallLife, bool]] = {}
+        self._arrived: deque[Arrival] = deque()  # each has a task that was started for it
 
     def take(self, called: ToolCalled) -> None:
         """Begin work on a delivered call; never waits."""
@@ -69,7 +82,8 @@ class CallRunner:
         tool = self._registered.get(called.tool_id)
         life = CallLife()
         self._running[called.call_id] = (life, tool is not None and tool.handles_cancel)
-        self._nursery.start_soon(self._run, called, tool, life)
+        self._arrived.append(Arrival(called, tool, life))
+        self._nursery.start_soon(self._run)
 
     def take_cancel(self, requested: ToolCancelRequested) -> None:
         """Tell or stop the handler; a call that is not here has ended already."""
@@ -86,7 +100,8 @@ class CallRunner:
         if life is not None:
             life.end()
 
-    async def _run(self, called: ToolCalled, tool: Tool | None, life: CallLife) -> None:
+    async def _run(self) -> None:
+        called, tool, life = self._arrived.popleft()  # tasks of one step start in any order: each takes the oldest call
         try:
             await self._requests.post(ToolAccept(call_id=called.call_id), on_refused=partial(self._accept_refused, called, life))
             ending = await self._work(called, tool, life)
@@ -133,7 +148,10 @@ class CallRunner:
         """Send the ending until the kernel decided. A result it cannot take becomes a failure: the handler is gone."""
         while True:
             try:
-                await self._requests.request(ending)
+                ticket = await self._requests.post(ending)
+                if len(self._running) == 1:
+                    self._requests.flush()
+                await ticket.wait()
             except Unsendable as error:
                 _complain(f"{error} (in the result of a tool)")
                 ending = ToolFail(call_id=ending.call_id, reason="handler_error")

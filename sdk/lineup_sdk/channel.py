@@ -1,8 +1,7 @@
 """One end of a framed CBOR channel on a stream socket, for trio. Every end of every wire uses it: worker, kernel and host.
 
 Use: `send` queues a frame and never waits; `flush` writes at once what the socket takes; `run_flusher` (one task) writes the rest.
-Who flushes at the end of its step anyway uses `queue`: it does not wake the flusher, which would find nothing left to do. `queue_late`
-is for what nobody is waiting for: it leaves with the next frame that is flushed, or by itself after LINGER_SECONDS.
+Who flushes at the end of its step anyway, or may wait for somebody else's flush, uses `queue`: it does not wake the flusher.
 `receive_bodies` waits for whole frames and returns them undecoded, `receive` decodes them.
 Rules:
 1. The raw descriptor is written first and waited for only on EAGAIN: that halves a round trip against a trio stream.
@@ -22,7 +21,6 @@ import trio
 from lineup_sdk.protocol.framing import FrameReader, decode_item, encode_frame, frame_of
 
 _READ_BYTES = 256 * 1024
-LINGER_SECONDS = 0.005  # a write of its own costs more than the frame: it wakes the peer's process
 
 
 class ChannelClosed(Exception):
@@ -45,7 +43,6 @@ class Channel:
         self._max_queued_bytes = max_queued_bytes
         self._queue = bytearray()
         self._wake = trio.Event()
-        self._lingers = False  # all that waits was queued late
         self._shrank = trio.Event()
 
     @property
@@ -61,15 +58,7 @@ class Channel:
     def send(self, frame: dict[str, Any]) -> None:
         """Queue one frame; the flusher writes it soon. Raises: as queue."""
         self.queue(frame)
-        self._lingers = False
         self._wake.set()
-
-    def queue_late(self, frame: dict[str, Any]) -> None:
-        """Queue one frame that may wait for the write of another, while `run_flusher` runs. Raises: as queue."""
-        self.queue(frame)
-        if not self._lingers:
-            self._lingers = True
-            self._wake.set()
 
     def queue_body(self, body: bytes) -> None:
         """Queue one frame whose bytes are there already. Raises: as queue."""
@@ -104,10 +93,6 @@ class Channel:
         while True:
             await self._wake.wait()
             self._wake = trio.Event()
-            if self._lingers:
-                with trio.move_on_after(LINGER_SECONDS):
-                    await self._wake.wait()
-                self._lingers = False
             while self._queue:
                 self.flush()
                 if self._queue:

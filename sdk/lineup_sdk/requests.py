@@ -184,6 +184,11 @@ class Requests:
             raise ChannelClosed
         await self._channel.wait_queued_below(max_bytes)
 
+    def flush(self) -> None:
+        """Write now what is queued. Raises: ChannelClosed."""
+        if self._channel is not None:
+            self._channel.flush()
+
     def _queue(self, frame: JsonObject) -> None:
         if self._channel is None:
             if self._was_open:

@@ -22,12 +22,14 @@ from kernel.core.limits import (
     MAX_INBOX_ROWS,
     MAX_OPEN_CAPABILITY_REQUESTS,
     MAX_OPEN_CAPABILITY_REQUESTS_OF_INSTANCE,
+    PERSON_ACT_WINDOW_MS,
 )
 from kernel.core.machines import CapabilityStatus, InstanceState
 from kernel.core.records import InboxRow
 from kernel.protocol import host as h
 from kernel.protocol import host_capabilities as hc
 from lineup_sdk.protocol import capability_messages as c
+from lineup_sdk.protocol import messages as m
 from lineup_sdk.protocol.codes import Code
 from lineup_sdk.protocol.messages import JsonObject
 from tests.core.capability_desk import NOTICE, TEXT, desk, view
@@ -331,3 +333,20 @@ def test_when_no_host_can_any_more_a_yes_ends_as_failed_and_asks_nobody() -> Non
     assert world.executed == []
     [result] = world.results()
     assert (result["status"], result["code"]) == ("failed", "capability_unsupported")
+
+
+@pytest.mark.clause("8.2")
+@pytest.mark.parametrize("decision", ["once", "deny"])
+def test_an_answer_is_an_act_of_the_person_on_that_app_for_five_seconds(decision: str) -> None:
+    world = desk()
+    board = world.current("board").instance_id
+    request_id = world.asked()
+    world.say(PERSON, h.FocusRaise(instance_id="chat"))
+    world.wait(PERSON_ACT_WINDOW_MS + 1)
+    assert world.tell(board, m.LifecycleRequestForeground()).code is Code.LIFECYCLE_DENIED
+    world.answer(request_id, decision)
+    world.wait(PERSON_ACT_WINDOW_MS)
+    assert world.tell(board, m.LifecycleRequestForeground()).code is None
+    world.say(PERSON, h.FocusRaise(instance_id="chat"))
+    world.wait(1)
+    assert world.tell(board, m.LifecycleRequestForeground()).code is Code.LIFECYCLE_DENIED

@@ -21,7 +21,7 @@ from tests.core.world import AGENT, KERNEL, PERSON, START, World
 STAMP = Stamp(now=START, boot_id="b", boottime_ms=1, token="0" * 32, first_number=1)
 # Reads are no turns; hello and envelope.submit are the port's own.
 READ_BY_THE_PORTS = {"apps.list", "calls.list", "calls.show", "envelope.submit", "hello", "instances.list", "inventory.show"}
-READ_BY_THE_PORTS |= {"artifact.get", "consents.list", "permissions.list"}
+READ_BY_THE_PORTS |= {"artifact.get", "surface.source", "consents.list", "permissions.list"}
 READ_BY_THE_PORTS |= {"sessions.list", "sessions.show"}
 READ_BY_THE_PORTS |= {"audit.tail", "explain", "inbox.parked"}
 READ_BY_THE_PORTS |= {"kernel.status", "logs.read", "messages.list", "draft.save", "interactions.list"}

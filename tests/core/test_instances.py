@@ -9,6 +9,7 @@ from kernel.core.events import Death, WorkerExited
 from kernel.core.machines import InboxState, InstanceState
 from kernel.core.records import AppSession, InboxRow, Instance
 from kernel.protocol import host as h
+from kernel.protocol.host_sessions import AppOpen
 from lineup_sdk.protocol import messages as m
 from lineup_sdk.protocol.codes import Code
 from tests.core.dict_view import MANIFESTS, manifest_of
@@ -102,6 +103,20 @@ def test_a_revived_instance_runs_the_version_that_is_there_now() -> None:
     world.invoke("c1", "board.peek")
     board = world.instance("ins_board")
     assert (board.app_version, board.bundle_digest, board.life) == ("2.0.0", newer.bundle_digest, 2)
+
+
+@pytest.mark.clause("8.1")
+def test_an_app_that_is_starting_can_be_closed_and_its_start_changes_nothing_any_more() -> None:
+    world = World()
+    world.boot()
+    world.say(PERSON, AppOpen(app_scope="board"))
+    board = world.current("board").instance_id
+    assert world.instance(board).state is InstanceState.STARTING
+    assert world.close(board).processes == ["stop"]
+    assert world.tell(board, m.LifecycleStarted()).puts == []
+    assert world.instance(board).state is InstanceState.STOPPING
+    world.die(board, Death.KILLED)
+    assert world.instance(board).state is InstanceState.STOPPED
 
 
 @pytest.mark.clause("8.1")

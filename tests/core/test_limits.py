@@ -12,33 +12,41 @@ import pytest
 from kernel.core import limits
 from kernel.core.decision import StartWorker, StopWorker
 from kernel.core.events import RouteCall
-from kernel.core.machines import CallStatus, InboxState, InstanceState, OutboxState
-from kernel.core.records import InboxRow, Instance, OutboxKind, OutboxRow
+from kernel.core.machines import CallStatus, InstanceState
+from kernel.core.records import InboxRow
 from kernel.protocol import host as h
-from kernel.protocol.agent import APP_MESSAGE, AppMessageReceived, ToolCancelAsked, ToolInvoke
+from kernel.protocol.agent import APP_MESSAGE, AppMessageReceived, ToolCancelAsked
 from kernel.protocol.host_interactions import PolicySet
+from kernel.protocol.host_sessions import AppOpen
 from lineup_sdk.protocol import limits as wire
 from lineup_sdk.protocol import messages as m
 from lineup_sdk.protocol.codes import Code
 from lineup_sdk.protocol.interaction_messages import UiRequest
+from tests.core.crowded import board_world, full_world, message, peek_of, seed_calls
 from tests.core.dict_view import MANIFESTS, DictView, renamed
 from tests.core.stories import world_of
-from tests.core.world import AGENT, KERNEL, PERSON, Outcome, World, envelope
+from tests.core.world import AGENT, KERNEL, PERSON, World, envelope
 
 CROSSED: set[str] = set()
 CROSSED_AT_THE_BORDER = {"MAX_ID_LENGTH"}  # ids are measured before there is a command
 CROSSED_BESIDE = {  # in the file of their noun
+    "CLOSE_QUESTION_MS": "test_own_questions.py",
     "COMPACT_PATCH_BYTES": "test_surfaces.py",
     "HOST_ACTION_MS": "test_capabilities.py",
     "MAX_ARTIFACTS_OF_SESSION": "test_artifacts.py",
     "MAX_ARTIFACT_BYTES_OF_SESSION": "test_artifacts.py",
     "MAX_CAPABILITY_REASON": "test_capabilities.py",
     "MAX_EVENT_NAME": "test_surfaces.py",
-    "SWEPT_A_TURN": "test_retention.py",
+    "INBOX_WINDOW": "test_limits_of_messages.py",
+    "MAX_INBOX_BYTES": "test_limits_of_messages.py",
+    "MAX_INBOX_ROWS": "test_limits_of_messages.py",
+    "MAX_MESSAGE_CRASHES": "test_limits_of_messages.py",
     "MAX_OPEN_CAPABILITY_REQUESTS": "test_capabilities.py",
     "MAX_OPEN_CAPABILITY_REQUESTS_OF_INSTANCE": "test_capabilities.py",
+    "MAX_OUTBOX_ROWS": "test_limits_of_messages.py",
     "MAX_PATCHES": "test_surfaces.py",
     "MAX_SURFACE_MEMBERS": "test_surfaces.py",
+    "SWEPT_A_TURN": "test_retention.py",
 }
 
 Test = Callable[..., None]
@@ -47,33 +55,6 @@ Test = Callable[..., None]
 def crosses(*names: str) -> Callable[[Test], Test]:
     CROSSED.update(names)
     return pytest.mark.clause("16")
-
-
-def board_world(*calls: dict[str, Any], **instance: Any) -> World:
-    return world_of({"instances": [{"app": "board", **instance}], "calls": list(calls)})
-
-
-def seed(world: World, template: Any, count: int, **changes: Callable[[int], Any]) -> None:
-    """Put copies of a record into the store, each with its own number."""
-    for _ in range(count):
-        number = world.next_number
-        made = {name: make(number) for name, make in changes.items()}
-        world.view.tables[type(template)][number] = replace(template, number=number, **made)
-        world.next_number += 1
-
-
-def seed_calls(world: World, count: int, **fields: Any) -> None:
-    template = replace(world.call("c1"), **fields)
-    seed(world, template, count, call_id=lambda number: f"seeded_{number}")
-
-
-def message(world: World, message_id: str, size: int = 0) -> Outcome:
-    outer = envelope(message_id, APP_MESSAGE, app_scope="board")
-    return world.say(AGENT, AppMessageReceived(envelope=outer, topic="board.note", body={"text": "x" * size}))
-
-
-def _peek(world: World, call_id: str) -> ToolInvoke:
-    return ToolInvoke(envelope=None, call_id=call_id, tool_id="board.peek", inventory_revision=world.view.inventory.revision, input={})
 
 
 # ------------------------------------------------------------------------------------ calls
@@ -104,7 +85,7 @@ def test_calls_accepted_together_before_there_was_an_instance_meet_its_limit_at_
     world = World()
     world.boot()
     for number in range(limits.MAX_OPEN_CALLS_OF_INSTANCE + 1):
-        assert world.only(AGENT, _peek(world, f"c{number}")).code is None
+        assert world.only(AGENT, peek_of(world, f"c{number}")).code is None
     for call in world.view.unrouted_calls():
         world.say(KERNEL, RouteCall(number=call.number))
     assert len(world.view.open_calls(world.current("board").instance_id)) == limits.MAX_OPEN_CALLS_OF_INSTANCE
@@ -215,7 +196,7 @@ def test_one_question_to_the_person_too_many_is_refused_whoever_asks() -> None:
     own = UiRequest(request={"kind": "confirm"} | confirm)
     assert world.tell("ins_asker", own).code is None
     for number in range(limits.MAX_OPEN_INTERACTIONS - 2):  # accepted, and not opened yet
-        command = replace(_peek(world, f"c{number}"), tool_id="interaction.confirm", input=confirm)
+        command = replace(peek_of(world, f"c{number}"), tool_id="interaction.confirm", input=confirm)
         assert world.only(AGENT, command).code is None
     assert world.tell("ins_asker", own).code is None
     assert world.tell("ins_asker", own).code is Code.LIMIT_EXCEEDED
@@ -230,16 +211,15 @@ def test_one_question_to_the_person_too_many_is_refused_whoever_asks() -> None:
 
 
 @crosses("MAX_INSTANCES")
-def test_one_instance_too_many_is_rejected_before_any_effect() -> None:
-    world = board_world()
-    template = world.instance("ins_board")
-    for number in range(limits.MAX_INSTANCES - 1):
-        made = replace(template, number=1_000 + number, instance_id=f"ins_{number}", app_scope=f"app{number}")
-        world.view.tables[Instance][made.instance_id] = made
-    refused = world.invoke("c1", "notes.open")
-    assert (refused.code, refused.audit, refused.processes) == (Code.LIMIT_EXCEEDED, ["call.rejected"], [])
-    world.view.tables[Instance]["ins_0"] = replace(world.instance("ins_0"), state=InstanceState.STOPPED)
-    assert world.invoke("c2", "notes.open").code is None
+def test_a_call_for_one_instance_too_many_waits_and_the_person_is_refused() -> None:
+    world = full_world()
+    waiting = world.invoke("c1", "board.open")
+    assert (waiting.code, waiting.audit, waiting.processes) == (None, ["call.received"], [])
+    assert world.call("c1").status is CallStatus.ROUTING
+    assert world.say(PERSON, AppOpen(app_scope="board")).code is Code.LIMIT_EXCEEDED
+    assert world.invoke("c2", "notes00.open").processes == ["start"]  # one that is there needs no room
+    assert world.close("ins_notes01").processes == ["start"]
+    assert world.call("c1").status is CallStatus.WAITING_FOR_APP
 
 
 @crosses("MAX_FOCUS_DEPTH", "STOP_DEADLINE_MS")
@@ -301,93 +281,6 @@ def test_the_persons_act_counts_for_five_seconds_of_the_same_boot() -> None:
         assert world.tell("ins_board", m.LifecycleRequestForeground()).code is code
 
 
-# ------------------------------------------------------------------------------------ inbox
-
-
-def _stored_row(world: World) -> InboxRow:
-    message(world, "first")
-    row: InboxRow = world.rows(InboxRow)[0]
-    return row
-
-
-@crosses("MAX_INBOX_ROWS")
-def test_a_full_inbox_refuses_and_loses_nothing() -> None:
-    world = board_world(state=InstanceState.BACKGROUND.value)
-    template = replace(_stored_row(world), state=InboxState.PARKED)
-    seed(world, template, limits.MAX_INBOX_ROWS - 2, message_id=lambda number: f"seeded_{number}")
-    assert message(world, "last").code is None
-    assert message(world, "over").code is Code.LIMIT_EXCEEDED
-    assert world.view.inbox_size("ins_board")[0] == limits.MAX_INBOX_ROWS
-    world.tell("ins_board", m.InboxAcknowledge(message_id="last"))
-    assert message(world, "over").code is None
-
-
-@crosses("MAX_INBOX_BYTES")
-def test_an_inbox_refuses_more_bytes_than_it_may_hold() -> None:
-    world = board_world()
-    template = replace(_stored_row(world), body_cbor=bytes(limits.MAX_INBOX_BYTES - 1_000), state=InboxState.PARKED)
-    seed(world, template, 1, message_id=lambda number: f"seeded_{number}")
-    assert message(world, "fits", 900).code is None
-    assert message(world, "over", 900).code is Code.LIMIT_EXCEEDED
-
-
-@crosses("INBOX_WINDOW")
-def test_so_many_messages_are_on_their_way_and_the_next_waits_for_an_acknowledgement() -> None:
-    world = board_world()
-    sent = [message(world, f"m{number:02}").sent_types for number in range(limits.INBOX_WINDOW + 1)]
-    assert sent == [["inbox.delivered"]] * limits.INBOX_WINDOW + [[]]
-    acknowledged = world.tell("ins_board", m.InboxAcknowledge(message_id="m05"))
-    assert [message.message_id for _, message in acknowledged.sent if isinstance(message, m.InboxDelivered)] == ["m16"]
-
-
-@crosses("MAX_MESSAGE_CRASHES")
-def test_a_message_that_was_there_at_two_crashes_is_parked() -> None:
-    world = board_world()
-    message(world, "poison")
-    for crash in range(1, limits.MAX_MESSAGE_CRASHES + 1):
-        world.die("ins_board")
-        world.start("ins_board")
-        state = InboxState.DELIVERABLE if crash < limits.MAX_MESSAGE_CRASHES else InboxState.PARKED
-        assert world.rows(InboxRow)[0].state is state
-
-
-# ------------------------------------------------------------------------------------ outbox
-
-
-def _fill_outbox(world: World, free: int) -> None:
-    world.invoke("filler", "runtime.status")
-    template = replace(world.rows(OutboxRow)[-1], kind=OutboxKind.MESSAGE, call_number=None)
-    taken = world.view.outbox_pending_count() + world.view.open_call_count()
-    first, count = world.next_number, limits.MAX_OUTBOX_ROWS - taken - free
-    world.view.tables[OutboxRow] |= dict.fromkeys(range(first, first + count), template)  # only their number counts
-    world.next_number += count
-
-
-@crosses("MAX_OUTBOX_ROWS")
-def test_a_full_outbox_refuses_all_but_the_endings_of_open_calls() -> None:
-    calls = [{"call_id": f"c{number}", "tool_id": "board.draw"} for number in range(4)]
-    world = board_world(*calls)
-    _fill_outbox(world, free=0)
-    assert world.say(PERSON, h.MessageSend(text="hello")).code is Code.LIMIT_EXCEEDED
-    assert world.invoke("new", "board.peek").code is Code.LIMIT_EXCEEDED
-    assert world.tell("ins_board", m.ToolProgress(call_id="c0", percent=1.0)).code is Code.LIMIT_EXCEEDED
-    assert world.view.call_by_id("new") is None
-    assert world.tell("ins_board", m.ToolComplete(call_id="c0", result={"ok": True})).code is None
-    assert world.tell("ins_board", m.ToolFail(call_id="c1", reason="no")).code is None
-    assert world.pass_time(60_000).audit == ["call.expired", "call.expired"]
-    assert world.view.outbox_pending_count() == limits.MAX_OUTBOX_ROWS
-
-
-@crosses("MAX_OUTBOX_ROWS")
-def test_the_last_free_slots_are_given_out_and_no_more() -> None:
-    world = board_world({"call_id": "c1", "tool_id": "board.draw"})
-    _fill_outbox(world, free=2)
-    assert world.tell("ins_board", m.ToolProgress(call_id="c1", percent=1.0)).code is None
-    assert world.tell("ins_board", m.ToolProgress(call_id="c1", percent=2.0)).code is None  # in place of the first
-    assert world.say(PERSON, h.MessageSend(text="hello")).code is None
-    assert world.say(PERSON, h.MessageSend(text="hello")).code is Code.LIMIT_EXCEEDED
-
-
 @crosses("IDLE_AFTER_MS")
 def test_an_unused_app_in_the_background_is_suspended_after_so_long_and_not_before() -> None:
     world = world_of({"instances": [{"app": "board"}]})
@@ -396,26 +289,6 @@ def test_an_unused_app_in_the_background_is_suspended_after_so_long_and_not_befo
     assert world.pass_time(limits.IDLE_AFTER_MS - 1).processes == []
     assert world.pass_time(1).processes == ["stop"]
     assert world.instance("ins_board").state is InstanceState.SUSPENDED
-
-
-@crosses("MAX_OUTBOX_ROWS")
-def test_asking_again_for_delivered_rows_cannot_fill_the_outbox_beyond_its_limit() -> None:
-    world = board_world()
-    world.invoke("c1", "runtime.status")
-    row = world.rows(OutboxRow)[-1]
-    world.say(AGENT, h.OutboxAcknowledge(message_id=row.message_id))
-    _fill_outbox(world, free=0)
-    assert world.invoke("c1", "runtime.status").code is Code.LIMIT_EXCEEDED
-    assert world.view.outbox_row(row.message_id) == replace(row, state=OutboxState.ACKNOWLEDGED)
-    assert world.invoke("filler", "runtime.status").code is None  # it waits already
-
-
-@pytest.mark.clause("16")
-def test_a_text_of_the_person_has_one_to_so_many_code_points() -> None:
-    world = board_world()
-    assert world.say(PERSON, h.MessageSend(text="😀" * wire.MAX_TEXT_LENGTH)).code is None
-    assert world.say(PERSON, h.MessageSend(text="😀" * (wire.MAX_TEXT_LENGTH + 1))).code is Code.LIMIT_EXCEEDED
-    assert world.say(PERSON, h.MessageSend(text="")).code is Code.LIMIT_EXCEEDED
 
 
 def test_every_limit_is_crossed_by_a_test() -> None:

@@ -76,7 +76,7 @@ INTERACTION_TABLE = {
     "expired": set(),
     "failed": set(),
 }
-# SPEC 8.1; starting -> stopping is added: an App that is still coming up can be closed.
+# SPEC 8.1, and starting -> stopping (docs/decisions/0018).
 INSTANCE_TABLE = {
     "starting": {"foreground", "background", "failed", "starting", "suspended", "stopping"},
     "foreground": {"background", "suspended", "starting", "stopping", "failed"},

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from copy import deepcopy
+from importlib.metadata import version as version_of
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from kernel.core.builtin import RUNTIME
-from kernel.core.manifest import EntryFile, Handling, Hints, Kind, Manifest, ManifestInvalid, parse_manifest
+from kernel.core.manifest import HOST_VERSION, EntryFile, Handling, Hints, Kind, Manifest, ManifestInvalid, parse_manifest
 from lineup_sdk.protocol.codes import Code
 
 GOLDEN = Path(__file__).parent.parent / "golden"
@@ -208,3 +209,14 @@ def test_kernel_has_its_own_manifest_without_files() -> None:
         missing = status.output_schema.check({key: value for key, value in answer.items() if key != name})
         assert missing is not None
         assert missing.pointer == f"/{name}"
+
+
+@pytest.mark.parametrize("version", ["0.0.9", "0.1.0-rc.10", "0.1.0-rc.2", "0.1.0+build.7", HOST_VERSION])
+@pytest.mark.clause("3")
+def test_a_manifest_for_this_host_or_an_older_one_is_admitted(version: str) -> None:
+    document = VALID | {"host": VALID["host"] | {"min_version": version}}
+    assert parse_manifest(document).host_min_version == version
+
+
+def test_the_version_of_the_host_is_that_of_the_package() -> None:
+    assert version_of("lineup-runtime") == HOST_VERSION

@@ -7,7 +7,6 @@ import pytest
 from kernel.core.machines import InboxState
 from kernel.core.records import InboxRow
 from kernel.protocol.agent import APP_MESSAGE, AppMessageReceived
-from kernel.protocol.host import AppClose
 from kernel.protocol.host_upkeep import InboxDrop, InboxRetry
 from lineup_sdk.protocol import messages as m
 from lineup_sdk.protocol.codes import Code

@@ -45,7 +45,6 @@ def test_a_call_of_before_goes_with_its_rows_and_only_its_outcome_is_kept() -> N
     acknowledge_all(world)
     world.wait(91 * DAY_MS)
     assert sweep(world).audit == ["retention.swept"]
-    assert sweep(world).audit == ["retention.swept"]  # the rows that the call held
     assert world.rows(ToolCall) == []
     assert [row for row in world.rows(OutboxRow) if row.call_number == number] == []
     [key] = [key for key in world.view.tables[Key].values() if key.number == number]
@@ -59,7 +58,6 @@ def test_the_same_call_again_is_answered_by_its_outcome_and_never_run_again() ->
     world = world_with_an_ended_call()
     acknowledge_all(world)
     world.wait(91 * DAY_MS)
-    sweep(world)
     sweep(world)
     outcome = world.invoke("c1", "board.draw", STAR)
     assert (outcome.code, outcome.audit, outcome.sent) == (None, ["call.repeated"], [])

@@ -10,7 +10,7 @@ import pytest
 
 from kernel.core import limits, merge_patch
 from kernel.core.events import Death, ViewAttached, ViewLeft
-from kernel.core.manifest import SURFACE_EVENT_TOPIC
+from kernel.core.manifest import SURFACE_EVENT_TOPIC, SurfaceEntry
 from kernel.core.records import InboxRow, Source, decode_body, encode_body
 from kernel.core.surface_effects import SendToView, TellSurfaceChanged
 from kernel.core.surface_records import AppendedPatch, Container, Surface
@@ -239,6 +239,18 @@ def test_an_unknown_surface_or_contract_is_unavailable(asked: dict[str, Any]) ->
     outcome = world.say(ONE, SurfaceMount(**{"surface_id": surface(world).surface_id} | asked))
     assert outcome.code is Code.SURFACE_UNAVAILABLE
     assert surface(world).mounted_view_id is None
+
+
+@pytest.mark.clause("9.2")
+def test_a_surface_is_mounted_under_the_contract_its_manifest_names_and_under_no_neighbour() -> None:
+    world = opened()
+    manifests = dict(world.view.manifests)
+    entry = manifests["board"].entry
+    assert entry is not None
+    declared = replace(entry, surface=SurfaceEntry(2, ("surface/board.js",), None))
+    world.view.manifests = manifests | {"board": replace(manifests["board"], entry=declared)}
+    for version, code in ((1, Code.SURFACE_UNAVAILABLE), (3, Code.SURFACE_UNAVAILABLE), (2, None)):
+        assert world.say(ONE, SurfaceMount(surface_id=surface(world).surface_id, surface_version=version)).code is code
 
 
 @pytest.mark.clause("8.2")

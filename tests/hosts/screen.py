@@ -46,7 +46,7 @@ class Screen:
         self._resize(width, height)
         self.before = termios.tcgetattr(self.terminal)
         ends = {"stdin": self.terminal, "stdout": self.terminal, "stderr": self.terminal}
-        self.process = subprocess.Popen([*LINEUP, *with_apps(apps), "run"], env=environ(home), process_group=0, **ends)
+        self.process = subprocess.Popen([*LINEUP, *with_apps(apps), "console"], env=environ(home), process_group=0, **ends)
         self.raw = b""
         self._unread = ""
 

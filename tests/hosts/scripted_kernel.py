@@ -1,7 +1,7 @@
 """A small kernel for the tests of the hosts: it speaks the host channel truthfully and lets a test decide what happens.
 
 It is no simulation of the real one: calls end when the test says so. Run as a program it takes the arguments of `python -m kernel serve`
-after a mode: serve, locked, corrupt, silent (ends without a word).
+after a mode: serve, locked, corrupt, silent (ends without a word), killed-once, killed (by a signal, before it greets).
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import argparse
 import fcntl
 import json
 import os
+import signal
 import socket
 import sys
 from contextlib import suppress
@@ -284,7 +285,7 @@ def _say_goodbye(view: socket.socket, code: str) -> None:
 
 def main() -> int:
     parser = argparse.ArgumentParser()
-    parser.add_argument("mode", choices=("serve", "locked", "corrupt", "silent"))
+    parser.add_argument("mode", choices=("serve", "locked", "corrupt", "silent", "killed-once", "killed"))
     parser.add_argument("verb")
     parser.add_argument("--home", type=Path, required=True)
     parser.add_argument("--view-fd", type=int)
@@ -293,6 +294,9 @@ def main() -> int:
     with (options.home / "launches").open("a") as launches:
         launches.write(f"{os.getpid()}\n")
     view = socket.socket(fileno=options.view_fd)
+    is_first = len((options.home / "launches").read_text().splitlines()) == 1
+    if options.mode == "killed" or (options.mode == "killed-once" and is_first):
+        os.kill(os.getpid(), signal.SIGKILL)
     if options.mode == "silent":
         print(json.dumps({"code": "sandbox_incomplete", "hint": "no user namespaces"}), file=sys.stderr)
         return 1

@@ -15,7 +15,7 @@ from hosts.commands.setting import as_failure
 from hosts.homes import HomeRefused, choose_home
 from hosts.lines import LinesClosed
 from hosts.link import KernelUnreachable, LinkLost, Refused
-from hosts.output import Exit, Failure, print_failure, table
+from hosts.output import Exit, Failure, Format, facts, print_failure, table, write_data
 from kernel.protocol.host import Goodbye
 from lineup_sdk.protocol.codes import Code
 
@@ -50,12 +50,12 @@ def test_verbs_that_need_a_kernel_exit_4_when_none_runs(capsys: pytest.CaptureFi
     [
         (["nonsense-marker"], "command line"),
         (["calls", "list", "--nope"], "--nope"),
-        (["calls", "list", "--limit", "marker"], "limit"),
-        (["calls", "list", "--limit", "0"], "limit"),
+        (["calls", "list", "--limit", "marker"], "--limit"),
+        (["calls", "list", "--limit", "0"], "--limit"),
         (["calls", "list", "--state", "marker"], "--state"),
         (["calls", "show"], "call_id"),
         (["interactions", "list", "--state", "marker"], "--state"),
-        (["sessions", "list", "--before", "0"], "before"),
+        (["sessions", "list", "--before", "0"], "--before"),
         (["inbox", "drop", "marker"], "number"),
         (["open"], "app"),
         (["calls", "show", "a", "marker"], "command line"),
@@ -63,11 +63,13 @@ def test_verbs_that_need_a_kernel_exit_4_when_none_runs(capsys: pytest.CaptureFi
         (["call", "tool", "--args-json", '["marker"]'], "--args-json"),
         (["call", "tool", "--args-json", '{"a": NaN}'], "--args-json"),
         (["call", "tool", "--args-json", '{"marker": 1, "marker": 2}'], "--args-json"),
-        (["call", "tool", "--timeout", "-1"], "timeout"),
+        (["call", "tool", "--timeout", "-1"], "--timeout"),
         (["permissions", "reset"], "APP"),
         (["permissions", "reset", "board", "--all"], "APP"),
         (["permissions", "revoke", "board"], "capability"),
-        (["version", "--format", "marker"], "chosen"),
+        (["version", "--format", "marker"], "--format"),
+        (["tail", "-f", "--format", "marker"], "--format"),
+        (["--home", "", "ps"], "--home"),
         ([], "command line"),
     ],
 )
@@ -91,10 +93,19 @@ def test_version_answers_as_text_and_as_json(capsys: pytest.CaptureFixture[str])
     assert (code, json.loads(out)["wire"]) == (0, 1)
 
 
-def test_run_without_a_terminal_says_so_and_names_other_ways(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    code, _, error = _run(capsys, "--home", str(tmp_path), "run")
+def test_console_without_a_terminal_says_so_and_names_other_ways(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    code, _, error = _run(capsys, "--home", str(tmp_path), "console")
     assert (code, error["code"]) == (2, "usage")
     assert "lineup call" in error["detail"]["hint"]
+
+
+@pytest.mark.parametrize("address", ["localhost", "8.8.8.8", "10.255.255.1", ""])
+def test_an_address_that_is_not_for_the_page_is_refused_before_anything_starts(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, address: str
+) -> None:
+    code, _, error = _run(capsys, "--home", str(tmp_path / "home"), "run", "--no-open", "--bind", address)
+    assert (code, error["code"], error["detail"]["pointer"]) == (2, "usage", "--bind")
+    assert not (tmp_path / "home" / "run").exists()
 
 
 @pytest.mark.parametrize(
@@ -133,9 +144,8 @@ def test_every_code_of_the_kernel_makes_a_sentence_and_an_exit_code(code: Code) 
 
 
 def test_a_bug_is_one_line_with_its_kind_and_place_and_no_text(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    home = tmp_path / "marker"
-    (home / "run" / "pairing").mkdir(mode=0o700, parents=True)  # reading it as a file breaks in a way nothing here expects
-    code, _, error = _run(capsys, "--home", str(home), "ps")
+    home = f"{tmp_path}/marker\0"  # no shell can say that: it breaks in a way nothing here expects
+    code, _, error = _run(capsys, "--home", home, "ps")
     assert (code, error["code"]) == (1, "unexpected")
     assert set(error["detail"]) == {"kind", "place"}
     assert "marker" not in json.dumps(error)
@@ -160,3 +170,16 @@ def test_the_option_wins_over_the_variable_and_the_variable_over_xdg(tmp_path: P
 def test_a_table_shows_untrusted_cells_safely() -> None:
     lines = table([("a", None), ("\x1b[2J\nrow", "x")], ("ONE", "TWO"))
     assert lines == ["ONE       TWO", "a         -", "␛[2J␊row  x"]
+
+
+@pytest.mark.clause("2.8")
+def test_a_home_whose_path_is_too_long_is_refused_in_words(capsys: pytest.CaptureFixture[str]) -> None:
+    code, _, error = _run(capsys, "--home", "/tmp/" + "x" * 5_000, "ps", "--format", "json")
+    assert (code, error["code"], error["message"]) == (3, "store_foreign", "the home folder cannot be used: File name too long")
+
+
+def test_measured_numbers_are_rounded_for_the_eye_and_kept_for_programs(capsys: pytest.CaptureFixture[str]) -> None:
+    value = {"start_ms": 12.345678, "processes": [{"cpu_seconds": 0.1234567}]}
+    assert facts(value) == ["start_ms: 12.346", 'processes: [{"cpu_seconds":0.123}]']
+    write_data(value, facts(value), Format.JSON)
+    assert json.loads(capsys.readouterr().out) == value

@@ -233,18 +233,6 @@ def test_a_command_that_names_nothing_or_too_much_does_nothing_and_says_so(typed
     assert state.notice in screen(state, 120)
 
 
-@pytest.mark.clause("8.2")
-def test_an_app_with_open_calls_is_closed_only_after_a_yes() -> None:
-    state = console()
-    assert type_in(state, "/close task-dashboard") == []
-    assert "Task Dashboard has 2 open call(s)" in screen(state)
-    assert press(state, Typed("x")) == []
-    assert press(state, Typed("n")) == []
-    assert state.question is None
-    type_in(state, "/close task-dashboard")
-    assert press(state, Typed("y")) == [AppClose(instance_id="inst_1", cancel_calls=True)]
-
-
 @pytest.mark.clause("5.4")
 def test_parked_messages_are_hinted_and_each_command_reads_the_list_again() -> None:
     state = console_with_history()

@@ -17,7 +17,7 @@ from hosts.console_press import press
 from hosts.console_state import INERT_SECONDS, ConsoleState, counts_down, follow
 from hosts.mirror import Mirror, apply, from_snapshot
 from hosts.output import Exit
-from kernel.protocol.host import Delta, MessageSend, Snapshot
+from kernel.protocol.host import AppClose, Delta, MessageSend, Snapshot
 from kernel.protocol.host_capabilities import ConsentAnswer
 from kernel.protocol.host_interactions import DraftSave, InteractionAnswer, InteractionMove
 from tests.hosts.scripted_kernel import consent, empty_state, instance, message, question, surface
@@ -265,6 +265,21 @@ def test_ctrl_c_leaves_while_a_form_is_open_and_ctrl_d_leaves_the_form() -> None
     type_in(state, "/answer")
     press(state, Named("ctrl-c"))
     assert state.leaving is Exit.INTERRUPTED
+
+
+@pytest.mark.clause("8.2")
+def test_the_kernels_question_about_a_close_opens_as_soon_as_the_console_has_it() -> None:
+    state = console(instances=[instance(open_calls=2)])
+    [asked] = type_in(state, "/close task-dashboard")
+    assert asked == AppClose(instance_id="inst_1")
+    take_value(state, asked, {"asked": "int_60"})
+    assert state.form is None  # the question itself comes with the next delta
+    own = {"source": "runtime_policy", "owner_app_scope": "runtime", "place": "modal"}
+    change(state, "interaction", question(60, "confirm", {"title": "Close it?", "prompt": "It is at work."}, **own))
+    assert "LineUp asks  #60 confirm" in screen(state)
+    assert type_in(state, "y") == [answer(60, {"approved": True})]
+    change(state, "interaction", question(60, "confirm", {"title": "Close it?", "prompt": "It is at work."}, status="completed", **own))
+    assert state.form is None
 
 
 # --- consent

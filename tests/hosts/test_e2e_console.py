@@ -16,12 +16,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import trio
 
 from hosts.console_state import INERT_SECONDS
 from hosts.homes import Home
-from hosts.link import connect, hello
-from kernel.protocol.host_interactions import PolicySet
 from tests.hosts.screen import LINEUP, SECONDS, DoorAgent, Screen, environ
 from tests.processes.written_app import ASKER, FIXTURE, write_app, write_raw_app
 
@@ -239,7 +236,7 @@ def test_a_question_over_an_app_moves_survives_kill_9_and_is_answered_after_it(s
 def test_an_apps_own_question_names_the_app(stage: Stage) -> None:
     screen, agent = stage.screen(), stage.agent()
     screen.wait_text("Agent connected")
-    _allow_to_ask(stage)
+    stage.run("policy", "set", "standard-interaction:asker", "--allow")
     question = {"kind": "confirm", "title": "You (chat) asks", "prompt": "Clear the board."}
     call_id = agent.call("asker.ask", {"json": json.dumps(question), "as_parent": False, "subscribe": False})
     screen.wait_text("Asker (asker) asks")
@@ -247,16 +244,6 @@ def test_an_apps_own_question_names_the_app(stage: Stage) -> None:
     screen.wait_text("y/n>", "│ Clear the board.")
     screen.enter("n")
     assert json.loads(agent.result(call_id)["result"]["json"])["answer"] == {"approved": False}
-
-
-def _allow_to_ask(stage: Stage) -> None:
-    async def allow() -> None:
-        async with trio.open_nursery() as nursery:
-            link = await connect(nursery, stage.home, hello("admin"))
-            await link.request(PolicySet(name="standard-interaction:asker", allowed=True))
-            link.close()
-
-    trio.run(allow)
 
 
 @pytest.mark.clause("10")
@@ -370,3 +357,19 @@ def test_tasks_summaries_and_sessions_are_drawn_and_a_closed_session_goes_on(sta
     screen.wait_text("front: Task Dashboard", "It goes on in a new session.")
     newest = stage.run("sessions", "list")["sessions"][0]
     assert (newest["app_scope"], newest["continues"]) == ("task-dashboard", shown["session"]["app_session_id"])
+
+
+@pytest.mark.clause("8.2")
+def test_an_app_at_work_is_closed_after_a_yes_typed_here_or_given_by_the_command(stage: Stage) -> None:
+    screen, agent = stage.screen(), stage.agent()
+    screen.wait_text("Agent connected")
+    agent.call("task-dashboard.open", {"task_id": "t1", "title": "A task"})
+    screen.wait_text("front: Task Dashboard")
+    screen.enter("/close task-dashboard")
+    screen.wait_text("LineUp asks", "Close Task Dashboard?", "at work on 1 call")
+    screen.enter("n")
+    screen.wait_text("Answered.", "front: Task Dashboard")
+    screen.enter("/close task-dashboard")
+    screen.wait_text("answering #", "Close Task Dashboard?")
+    stage.run("answer", "--yes")
+    screen.wait_text("front: conversation")

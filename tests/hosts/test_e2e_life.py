@@ -28,7 +28,7 @@ async def launcher(home: Home) -> AsyncIterator[Launcher]:
 
 def _kernel_pid(launcher: Launcher) -> int:
     launcher.reap()
-    [pid] = launcher.started_pids
+    [pid] = launcher._pids
     return pid
 
 

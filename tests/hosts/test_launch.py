@@ -115,6 +115,27 @@ async def test_a_killed_kernel_is_started_again_but_only_so_often(home: Home, la
     assert "ended by signal 9" in refused.value.detail["reason"]
 
 
+@pytest.mark.clause("2.9")
+async def test_a_kernel_that_is_killed_before_it_greets_is_started_once_more(
+    home: Home, launcher_of: LauncherOf, nursery: trio.Nursery
+) -> None:
+    launcher = launcher_of("killed-once")
+    with trio.fail_after(30):
+        link = await launcher.attach(nursery, hello("view"))
+        await _stop(launcher, link)
+    assert _launches(home) == 2
+
+
+@pytest.mark.clause("2.9")
+async def test_a_kernel_that_is_killed_twice_before_it_greets_is_given_up(
+    home: Home, launcher_of: LauncherOf, nursery: trio.Nursery
+) -> None:
+    with trio.fail_after(30), pytest.raises(KernelUnreachable) as refused:
+        await launcher_of("killed").attach(nursery, hello("view"))
+    assert (refused.value.code, refused.value.detail["reason"]) == ("kernel_unreachable", "ended by signal 9")
+    assert _launches(home) == 2
+
+
 @pytest.mark.clause("12")
 async def test_a_kernel_that_refuses_to_start_gives_its_own_code_and_hint(
     home: Home, launcher_of: LauncherOf, nursery: trio.Nursery

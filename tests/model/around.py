@@ -15,8 +15,10 @@ from typing import TYPE_CHECKING, Any
 
 from kernel.core.decision import Decision, Origin, Stamp
 from kernel.core.records import Source, encode_body
+from kernel.database import StorageFailed
 from kernel.store import Store
 from lineup_sdk.channel import Channel
+from lineup_sdk.protocol.codes import Code
 from lineup_sdk.protocol.framing import FrameReader
 from lineup_sdk.protocol.limits import MAX_FRAME_BYTES
 from tests.trace import Committed, Decided, Sent
@@ -89,8 +91,11 @@ class Recorder:
         self._waiting.append(Decided(name=command, command=said, origin=origin, stamp=stamp, decision=decision))
 
     def commit(self) -> None:
-        """Make it durable."""
+        """Make it durable; on a full disk it fails as a storage does: closed, and what was written is undecided."""
         self._kernel.point()
+        if self._kernel.disk_is_full:
+            self._store.abandon()
+            raise StorageFailed(Code.STORE_FULL)
         self._store.commit()
         self._kernel.trace.events += (*self._waiting, Committed())
         self._kernel.point()

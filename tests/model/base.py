@@ -9,7 +9,7 @@ import shutil
 import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine
@@ -44,10 +44,12 @@ def require_none(broken: list[str]) -> None:
 class Model(RuleBasedStateMachine):
     """One run: from a new home to the end of all faults."""
 
+    make_kernel: ClassVar[Callable[[Path], ModelKernel]] = ModelKernel
+
     def __init__(self) -> None:
         super().__init__()
         self.folder = Path(tempfile.mkdtemp(prefix="lineup-model-", dir=_MEMORY if _MEMORY.is_dir() else None))
-        self.kernel = ModelKernel(self.folder)
+        self.kernel = type(self).make_kernel(self.folder)
         self.made = 0
         self.lives: list[Origin] = []  # channels of every life there was
         self._looked_at = 0  # how much of the trace
@@ -130,6 +132,7 @@ class Model(RuleBasedStateMachine):
         """Faults stop, time runs out, receivers take what waits: then every promise is looked at, over rows and over the trace."""
         try:
             self.kernel.die_at = None
+            self.kernel.free_the_disk()
             self.kernel.reap()
             self.kernel.pass_time(25 * 3_600_000)
             self.kernel.reap()

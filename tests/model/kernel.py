@@ -19,16 +19,20 @@ from itertools import count
 from pathlib import Path
 from typing import Any, get_args
 
+import trio
+
+from kernel import backup
 from kernel.agent_port import AgentPort
 from kernel.core import decision as d
 from kernel.core.decision import Origin, Speaker
-from kernel.core.events import Booted, Death, WorkerExited
+from kernel.core.events import Booted, Death, StateRestored, WorkerExited
 from kernel.core.grants import grants_for
 from kernel.core.machines import InstanceState
 from kernel.core.records import Record, Source
 from kernel.core.surface_effects import SendArtifact, SendToView, TellSurfaceChanged
 from kernel.presence import Presence
 from kernel.store import Store
+from kernel.store_start import forget_restore
 from kernel.turns import KERNEL, Handlers, Outcome, Turn, Turns
 from lineup_sdk.protocol.surface_messages import SurfaceChanged
 from tests.invariants import watch_inv_10
@@ -41,12 +45,15 @@ from tests.trace import Answered, Framed, Opened, Processed, Shown, Trace
 class ModelKernel:
     """See the head of the file."""
 
+    make_clock: Callable[[], FakeClock] = FakeClock
+
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.clock = FakeClock()
+        self.clock = self.make_clock()
         self.trace = Trace()
         self.commands: dict[int, object] = {}  # by id() of the origin that speaks; kept alive by _origins
         self.die_at: int | None = None
+        self.disk_is_full = False
         self.deaths = 0
         self._origins: list[Origin] = []
         self._epochs = count(1)
@@ -60,14 +67,9 @@ class ModelKernel:
     # ------------------------------------------------------------------ start and end
 
     def open(self) -> None:
-        """Start over what is durable; a death in the start starts again."""
-        self.store = Store.open(
-            self.folder / "kernel.db",
-            manifests=APPS,
-            make_epoch=lambda: f"e{next(self._epochs)}",
-            make_id=lambda kind, epoch: f"{kind}_{epoch}_main",
-            now=lambda: self.clock.now,
-        )
+        """Start over what is durable, with room on the disk; a death in the start starts again."""
+        self.disk_is_full = False
+        self.store = self._open_store()
         watch_inv_10(self.store._db._connection)
         records = tuple(record for kind in STORED for record in rows_of(self.store, kind)) if self.store.is_restored else ()
         self.trace.add(Opened(epoch=self.store.view.epoch, is_restored=self.store.is_restored, records=records))
@@ -81,8 +83,22 @@ class ModelKernel:
         self.is_stopping = False
         self._exits: list[WorkerExited] = []
         self.agent_port = AgentPort(self._post, self.store.view, Presence())
-        self.turns = Turns(Recorder(self.store, self), self.clock, self._handlers())  # type: ignore[arg-type]
-        self.say(KERNEL, Booted())
+        self.turns = Turns(self._recorder(), self.clock, self._handlers())  # type: ignore[arg-type]
+        restored = [(KERNEL, StateRestored())] if self.store.is_restored else []
+        self.say_all([*restored, (KERNEL, Booted())])
+        forget_restore(self.folder)
+
+    def _recorder(self) -> Recorder:
+        return Recorder(self.store, self)
+
+    def _open_store(self) -> Store:
+        return Store.open(
+            self.folder / "kernel.db",
+            manifests=APPS,
+            make_epoch=lambda: f"e{next(self._epochs)}",
+            make_id=lambda kind, epoch: f"{kind}_{epoch}_main",
+            now=lambda: self.clock.now,
+        )
 
     def restart(self) -> None:
         """Die between two passes, and start again."""
@@ -116,6 +132,28 @@ class ModelKernel:
         shutil.copyfile(self._backup, self.folder / "kernel.db")
         self.open()
         return True
+
+    def back_up_with_the_tool(self) -> None:
+        """Make a backup as `lineup backup` does, of the open store."""
+        shutil.rmtree(self._made_backup, ignore_errors=True)
+        trio.run(backup.make, self.store, self.folder / "artifacts", self._made_backup)
+
+    def restore_with_the_tool(self) -> None:
+        """Put that backup in place as `lineup restore` does, if there is one, and start on it."""
+        if self._made_backup.exists():
+            self.store.close()
+            backup.restore(self.folder, self._made_backup)
+            self.open()
+
+    @property
+    def _made_backup(self) -> Path:
+        return self.folder / "made"
+
+    def free_the_disk(self) -> None:
+        """There is room again, and the kernel finds it."""
+        self.disk_is_full = False
+        if self.turns.is_starved:
+            self._guarded(self.turns._feed)
 
     def point(self) -> None:
         """A place where the kernel may die. Raises: Died."""
@@ -170,7 +208,8 @@ class ModelKernel:
         due_ms = self.store.view.next_deadline_ms()
         is_due = due_ms is not None and due_ms <= self.clock.boottime
         asked_ms = self.turns._deadline_ms
-        assert not is_due or (asked_ms is not None and asked_ms <= self.clock.boottime), "something is due and nobody wakes the kernel"
+        is_awake = asked_ms is not None and asked_ms <= self.clock.boottime
+        assert self.turns.is_starved or not is_due or is_awake, "something is due and nobody wakes the kernel"
         self._guarded(self.turns.check_deadlines)
 
     # ------------------------------------------------------------------ what leaves
@@ -188,7 +227,13 @@ class ModelKernel:
             SendArtifact: lambda effect: None,
         }
         effects = {kind: self._dying(known.get(kind, lambda effect: None)) for kind in get_args(d.Effect)}
-        return Handlers(effects=effects, reply=self._dying(self._reply), committed=self._committed, flush=self._flush)
+        return Handlers(
+            effects=effects,
+            reply=self._dying(self._reply),
+            committed=self._committed,
+            flush=self._flush,
+            starving=lambda: watch_inv_10(self.store._db._connection),  # it is another one now
+        )
 
     def _dying(self, handler: Callable[[Any], None]) -> Callable[[Any], None]:
         def handle(effect: Any) -> None:

@@ -18,7 +18,7 @@ def unlike_the_rows(store: Store) -> list[str]:
 
 def _differences(store: Store) -> Iterator[str]:
     run, memory, view = store._db.run, store._memory, store.view
-    if memory.open.all() != sorted((read_tool_call(row) for row in run(OPEN_CALLS)), key=lambda call: call.number):
+    if memory.open.all() != sorted((read_tool_call(row) for row in run(OPEN_CALLS, (0,))), key=lambda call: call.number):
         yield "open calls"
     if list(view.current_instances()) != sorted((read_instance(row) for row in run(CURRENT_INSTANCES)), key=lambda one: one.number):
         yield "instances"

@@ -12,7 +12,7 @@ from kernel.core.decision import Origin, Speaker
 from kernel.core.events import CallerLeft, ViewAttached, ViewLeft
 from kernel.core.grants import policy_of
 from kernel.core.machines import CapabilityStatus
-from kernel.core.records import AppSession, Source
+from kernel.core.records import AppSession, Interaction, Source
 from kernel.core.surface_records import Surface
 from kernel.protocol import host as h
 from kernel.protocol import host_capabilities as hc
@@ -113,7 +113,7 @@ class PersonRules(Model):
         self.move_an_app(app, act)
 
     def move_an_app(self, app: str, act: str) -> list[Outcome]:
-        """open, empty, raise, close, close all."""
+        """open, empty, raise, close (which asks if there is work), close all (and then a yes)."""
         instance = self.instance(app)
         if act == "open":
             return self.kernel.say(ADMIN, hn.AppOpen(app_scope=app))
@@ -123,7 +123,14 @@ class PersonRules(Model):
             return []
         if act == "raise":
             return self.kernel.say(ADMIN, h.FocusRaise(instance_id=instance.instance_id))
-        return self.kernel.say(ADMIN, h.AppClose(instance_id=instance.instance_id, cancel_calls=act == "close all"))
+        said = self.kernel.say(ADMIN, h.AppClose(instance_id=instance.instance_id))
+        asked = [self.view.interaction(one.value["asked"]) for one in said if one.value]
+        return [*said, *(outcome for one in asked if act == "close all" and one is not None for outcome in self.say_yes(one))]
+
+    def say_yes(self, asked: Interaction) -> list[Outcome]:
+        shown = asked.shown_digest.hex()
+        yes = hi.InteractionAnswer(interaction_id=asked.interaction_id, answer={"approved": True}, shown_digest=shown)
+        return self.kernel.say(self.a_view(), yes)
 
     @rule(place=PLACES)
     def go_on_with_a_session(self, place: int) -> None:

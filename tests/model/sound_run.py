@@ -79,7 +79,8 @@ def _deaths(model: Anything) -> None:
         model.come_up("notes")
         model.process_dies("notes", Death.CRASH)
         model.kernel.pass_time(2_000)
-    model.move_an_app("asker", "close all")
+    model.work_on_a_new_call("asker.work", None, None)
+    model.move_an_app("asker", "close all")  # the kernel asks, and gets a yes
     model.kernel.reap()
     model.switch("board.once", is_on=False)
     model.process_dies("board", Death.CRASH)

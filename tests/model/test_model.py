@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import os
+from datetime import timedelta
 from typing import ClassVar
 
 import pytest
@@ -13,7 +14,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, invariant, rule, run_state_machine_as_test
 
-from kernel.core.events import Death, MemoryRanShort
+from kernel.core.events import Death, MemoryRanShort, SweepBodies
 from kernel.core.grants import policy_of
 from kernel.core.records import Source
 from lineup_sdk.protocol.surface_messages import SurfaceOpen
@@ -85,6 +86,24 @@ class Anything(AgentRules, PersonRules, WorkerRules):
     def kernel_will_die(self, points: int) -> None:
         """At that point of what comes next: before a write, before or after a commit, between two effects."""
         self.kernel.die_at = points
+
+    @rule(is_full=st.booleans())
+    def disk_fills_or_frees(self, is_full: bool) -> None:
+        if is_full:
+            self.kernel.disk_is_full = True
+        else:
+            self.kernel.free_the_disk()
+
+    @rule(age_ms=st.sampled_from([0, 3_000, 700_000]))
+    def time_of_bodies_is_over(self, age_ms: int) -> None:
+        self.kernel.say_itself(SweepBodies(before=self.kernel.clock.now - timedelta(milliseconds=age_ms)))
+
+    @rule(how=st.sampled_from(["back up", "restore"]))
+    def person_uses_the_backup_tool(self, how: str) -> None:
+        if how == "back up":
+            self.kernel.back_up_with_the_tool()
+        else:
+            self.kernel.restore_with_the_tool()
 
     @rule(how=st.sampled_from(["killed", "killed", "tidy", "machine", "slept", "back up", "restore"]))
     def kernel_starts_again(self, how: str) -> None:

@@ -11,7 +11,7 @@ import pytest
 from kernel.core.capability_records import CapabilityRequest
 from kernel.core.decision import AuditEntry, Origin, PumpOutbox, Speaker
 from kernel.core.events import WorkerExited
-from kernel.core.machines import CallStatus, CapabilityStatus, InstanceState, InteractionStatus
+from kernel.core.machines import CALL_OPEN, CallStatus, CapabilityStatus, InstanceState, InteractionStatus
 from kernel.core.records import (
     InboxRow,
     Instance,
@@ -24,9 +24,10 @@ from kernel.core.records import (
     ToolCall,
     encode_body,
 )
+from kernel.core.retention_records import ForgottenCall
 from kernel.core.surface_records import Surface
 from kernel.protocol.agent import InertMessage
-from kernel.protocol.host import OutboxAcknowledge
+from kernel.protocol.host import AppClose, OutboxAcknowledge
 from kernel.protocol.host_capabilities import CapabilityExecute
 from kernel.protocol.host_interactions import InteractionAnswer, InteractionMove
 from kernel.protocol.host_surfaces import SurfacePatch
@@ -57,6 +58,7 @@ def test_the_run_is_sound(run: Anything) -> None:
 
 SPOILT_ROWS = [
     ("08", "UPDATE focus SET instance_ids = '[' || substr(replace(hex(zeroblob(33)), '00', ',1'), 2) || ']'"),
+    ("12", "UPDATE tool_call SET input_cbor = x'a0' WHERE tool_id = 'board.draw' AND status <> 'rejected'"),
     ("14", "UPDATE tool_call SET result_cbor = x'a0' WHERE tool_id = 'board.draw' AND result_cbor IS NOT NULL"),
     ("14", "DELETE FROM kept_descriptor"),
     ("21", "UPDATE instance SET life = life + 1"),
@@ -67,6 +69,7 @@ SPOILT_ROWS = [
     ("23", "DELETE FROM interaction"),
     ("24", "UPDATE interaction SET owner_instance_id = 'another' WHERE source = 'miniapp_tool'"),
     ("24", "UPDATE interaction SET owner_app_scope = 'board' WHERE source = 'agent_tool'"),
+    ("24", "UPDATE interaction SET owner_app_scope = 'chat' WHERE source = 'runtime_policy'"),
     ("27", "DELETE FROM timeline_message WHERE type = 'lineup.v1.interaction'"),
     ("27", "UPDATE interaction SET result_cbor = x'a0' WHERE kind = 'notice'"),
     ("37", "UPDATE instance SET state = 'background' WHERE state = 'foreground'"),
@@ -111,6 +114,11 @@ def _decided(command: type | str, puts: type | None = None) -> Callable[[Any], b
         return event.name == command if isinstance(command, str) else isinstance(event.command, command) and not event.refused
 
     return is_it
+
+
+def _is_close(event: Any) -> bool:
+    """The answer that closed an App at work."""
+    return _decided(InteractionAnswer, Instance)(event) and bool(event.puts_of(ToolCall))
 
 
 def _with(value: Any, **facts: Any) -> Any:
@@ -249,6 +257,15 @@ def _is_grant(event: Any) -> bool:
 _WELCOME = m.Welcome(wire=1, epoch="e1", context={"app_scope": "board", "person": "p"}, source={})
 _STRANGER = Origin(speaker=Speaker.WORKER, instance_id="ins_other", life=1)
 _ANSWERED = encode_body({"outcome": "answered", "answer": {"approved": 1}})
+
+
+def _give_up_an_open_call(events: Events) -> None:
+    place = _where(events, lambda one: isinstance(one, Decided) and any(call.status in CALL_OPEN for call in one.puts_of(ToolCall)))
+    found: Any = events[place]
+    gone = ForgottenCall(number=found.puts_of(ToolCall)[0].number)
+    events.insert(place + 1, replace(found, decision=_with(found.decision, puts=(gone,))))
+
+
 SPOILT_TRACES: list[tuple[str, Callable[[Events], None]]] = [
     ("01", _change_puts(_decided("DeliverMessages", InboxRow), _without(InboxRow))),
     ("02", _again(_framed(m.InboxDelivered))),
@@ -257,6 +274,7 @@ SPOILT_TRACES: list[tuple[str, Callable[[Events], None]]] = [
     ("05", _change(_decided(m.InboxAcknowledge, InboxRow), origin={"instance_id": "ins_other"})),
     ("06", _change(_decided("ToolInvoke", Key), decision={"audit": ()})),
     ("07", _change(_decided(InertMessage), decision={"effects": (PumpOutbox(destination=Source.AGENT),)})),
+    ("08", _give_up_an_open_call),
     ("09", _again(_framed(m.ToolCalled))),
     ("11", _deliver_refused("inventory_revision_mismatch")),
     ("12", _deliver_refused("tool_input_invalid")),
@@ -285,6 +303,8 @@ SPOILT_TRACES: list[tuple[str, Callable[[Events], None]]] = [
     ("36", _change_puts(lambda one: _decided("Booted", Instance)(one) and len(one.puts_of(Instance)) > 1, _without(Instance))),
     ("38", _again(_decided("app.open", Instance))),
     ("39", _change(_decided("lifecycle.started", Instance), decision={"audit": ()})),
+    ("39", _change_puts(_is_close, _of(Interaction, result_cbor=encode_body({"answer": {"approved": False}})))),
+    ("39", _change(_is_close, command=AppClose(instance_id="x"))),
     ("40", _close_at_the_end_of_a_call),
     ("41", _change_puts(_failing_exit, _of(Instance, state=InstanceState.STARTING))),
     ("43", lambda events: events.append(Framed(instance_id="x", app_scope="board", life=1, message=_WELCOME))),

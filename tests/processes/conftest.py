@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.processes.kept_promises import require_kept
 from tests.processes.kernel_under_test import KernelUnderTest, sub_reaper
 from tests.processes.written_app import ASKER, FIXTURE, write_raw_app
 
@@ -34,7 +35,7 @@ def warm(reaping: None, apps: list[Path], tmp_path_factory: pytest.TempPathFacto
         kernel.wait_ready()
         yield kernel
     finally:
-        kernel.close()
+        require_kept([kernel])
 
 
 Starter = Callable[..., KernelUnderTest]
@@ -51,5 +52,4 @@ def start(reaping: None, apps: list[Path], tmp_path: Path) -> Iterator[Starter]:
         return kernel
 
     yield begin
-    for kernel in started:
-        kernel.close()
+    require_kept(started)

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import select
 import shutil
 import signal
 import socket
@@ -33,6 +34,7 @@ from lineup_sdk.channel import Channel
 from lineup_sdk.protocol.framing import encode_frame
 from lineup_sdk.protocol.limits import MAX_FRAME_BYTES, WIRE_VERSION
 from lineup_sdk.protocol.messages import to_frame
+from tests.invariants_of_processes import check_inv_42
 from tests.processes.peers import Agent, Peer, Person, greet
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -77,13 +79,30 @@ class Tree:
         with trio.fail_after(WAIT_SECONDS):
             for fd in self.fds:
                 await trio.lowlevel.wait_readable(fd)
-        for fd in self.fds:
-            os.close(fd)
         self._reap()
-        assert not self.left()
+        assert check_inv_42(self.left()) == []
+
+    def require_gone(self) -> None:
+        """As wait_gone, for the clean-up of a test: without an event loop."""
+        for fd in self.fds:
+            poll = select.poll()
+            poll.register(fd, select.POLLIN)
+            poll.poll(WAIT_SECONDS * 1000)
+        self._reap()
+        assert check_inv_42(self.left()) == []
+
+    def inside(self) -> list[int]:
+        """The sealed ones: those that have a pid namespace of their own."""
+        return [pid for pid in self.pids if _namespace_of(pid) in self.namespaces]
+
+    def let_go(self) -> None:
+        """Look no longer."""
+        while self.fds:
+            os.close(self.fds.pop())
 
     def _reap(self) -> None:
         """Take the ends of those that became children of this process."""
+        self.let_go()
         for pid in self.pids:
             with suppress(ChildProcessError):
                 os.waitpid(pid, os.WNOHANG)
@@ -125,6 +144,7 @@ class KernelUnderTest:
         self.pid = popen.pid
         self.home = home
         self.log = log
+        self.peers: list[Peer] = []  # whoever greeted it
 
     @classmethod
     def start(
@@ -169,6 +189,7 @@ class KernelUnderTest:
 
     async def _greet(self, nursery: trio.Nursery, peer: _Peer, hello: dict[str, object]) -> _Peer:
         nursery.start_soon(peer.run)
+        self.peers.append(peer)
         with trio.fail_after(WAIT_SECONDS):
             await greet(peer, hello)
         return peer
@@ -212,16 +233,28 @@ class KernelUnderTest:
             await trio.lowlevel.wait_readable(self._pidfd)
         return self._popen.wait()
 
+    @property
+    def has_ended(self) -> bool:
+        """Whether it came to its own end."""
+        return self._popen.poll() is not None
+
     def close(self) -> None:
-        """End it, if it still runs, for the clean-up of a test; once more is harmless."""
+        """End it, if it still runs, and see that all it ran is gone, for the clean-up of a test; once more is harmless."""
         self._inherited.close()
         if self._pidfd < 0:
             return
-        if self._popen.poll() is None:
+        if self.is_alive:
+            tree = self.tree()
             self.kill()
             self._popen.wait()
+            tree.require_gone()
         os.close(self._pidfd)
         self._pidfd = -1
+
+    @property
+    def is_alive(self) -> bool:
+        """True while it runs."""
+        return self._pidfd >= 0 and not self.has_ended
 
 
 @contextmanager

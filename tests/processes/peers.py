@@ -8,12 +8,13 @@ Rules:
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
 import trio
 
-from kernel.protocol.host import HostHello
+from kernel.protocol.host import AppClose, HostHello
+from kernel.protocol.host_interactions import DraftSave, InteractionAnswer
 from lineup_sdk.channel import Channel, ChannelClosed
 from lineup_sdk.protocol.limits import WIRE_VERSION
 from lineup_sdk.protocol.messages import JsonObject, Message, to_frame
@@ -125,6 +126,19 @@ async def greet(peer: Peer, hello: dict[str, Any]) -> None:
         await peer.until(lambda: peer.of_type("snapshot"))
 
 
+def _texts_of(value: Any) -> Iterator[str]:
+    """Every text in a frame that is no word of the wire, an id or shorter than a word."""
+    if isinstance(value, str) and len(value) > 8:
+        yield value
+    elif isinstance(value, dict):
+        for name, member in value.items():
+            if name not in ("interaction_id", "type"):
+                yield from _texts_of(member)
+    elif isinstance(value, list):
+        for member in value:
+            yield from _texts_of(member)
+
+
 class Person(Peer):
     """A view or admin: asks, and keeps what snapshot and deltas say."""
 
@@ -136,6 +150,8 @@ class Person(Peer):
         self.interactions: dict[str, JsonObject] = {}
         self.results: dict[str, JsonObject] = {}
         self.focus: list[str] = []
+        self.drafts: set[str] = set()  # texts that were typed and not sent, as far as this peer knows
+        self.sent: set[str] = set()
         self.acknowledges = True
         self._replies: dict[int, JsonObject] = {}
         self._last_id = 0
@@ -182,10 +198,21 @@ class Person(Peer):
         """One request; returns its value, or its receipt."""
         self._last_id += 1
         number = self._last_id
+        (self.drafts if isinstance(message, DraftSave) else self.sent).update(_texts_of(to_frame(message)))
         self.put(message, number)
         reply = await self.until(lambda: self._replies.get(number))
         said: JsonObject = reply["value"] if "value" in reply else reply["receipt"]
         return said
+
+    async def close_app(self, instance_id: str, *, approved: bool = True) -> JsonObject | None:
+        """Close an App; when the kernel asks first, answer that. Returns the question, if there was one."""
+        said = await self.ask(AppClose(instance_id=instance_id))
+        if "asked" not in said:
+            return None
+        shown = await self.interaction(lambda one: one["interaction_id"] == said["asked"] and one["status"] == "presented")
+        answer = InteractionAnswer(interaction_id=said["asked"], answer={"approved": approved}, shown_digest=shown["shown_digest"])
+        assert (await self.ask(answer))["accepted"]
+        return shown
 
     async def status(self, call_id: str, *wanted: str) -> JsonObject:
         """Wait until the call stands in one of these statuses; returns its summary."""

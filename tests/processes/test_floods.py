@@ -10,6 +10,7 @@ import pytest
 import trio
 
 from kernel.protocol.host import CallCancel, CallInvoke, CallsShow, InstancesList
+from tests.invariants_of_processes import check_inv_47
 from tests.processes.kernel_under_test import KernelUnderTest, opened_copy
 from tests.processes.peers import Agent, Person
 
@@ -23,6 +24,13 @@ def burst(frame: dict[str, Any], count: int, *, has_id: bool = True) -> dict[str
 
 async def require_others_at_work(agent: Agent) -> None:
     assert "result" in await agent.result(await agent.invoke("fixture.echo", {"text": "still here"}))
+
+
+def require_alone(kernel: KernelUnderTest, person: Person, attacker: str, resident: int, bound_bytes: int) -> None:
+    """Nobody ended with the attacker, and the kernel's memory stayed in bound. How long others wait is no matter of a test."""
+    ended = [name for name, one in person.instances.items() if one["state"] == "failed"]
+    grown = psutil.Process(kernel.pid).memory_info().rss - resident
+    assert check_inv_47(ended, attacker, (), 0, grown, bound_bytes) == []
 
 
 @pytest.mark.clause("16")
@@ -45,7 +53,7 @@ async def test_a_flood_of_frames_is_slowed_and_the_app_lives(warm: KernelUnderTe
             await require_others_at_work(agent)
     assert person.calls[call_id]["attempts"] == 0
     assert person.instances[instance_id]["state"] == "background"
-    assert psutil.Process(warm.pid).memory_info().rss - resident < 32 * MIB
+    require_alone(warm, person, instance_id, resident, 32 * MIB)
     await person.ask(CallCancel(call_id=call_id))
     assert (await agent.result(call_id))["status"] == "cancelled"
 
@@ -58,7 +66,7 @@ async def test_a_worker_that_asks_and_does_not_read_is_cut_at_the_bound_of_its_q
     resident = psutil.Process(warm.pid).memory_info().rss
     call_id = await agent.invoke("deaf.deaf", {"json": "400"})
     await person.until(lambda: person.calls.get(call_id, {}).get("attempts"))
-    assert psutil.Process(warm.pid).memory_info().rss - resident < 64 * MIB
+    require_alone(warm, person, person.calls[call_id]["instance_id"], resident, 64 * MIB)
     await require_others_at_work(agent)
     await person.ask(CallCancel(call_id=call_id))
     assert (await agent.result(call_id))["status"] == "cancelled"

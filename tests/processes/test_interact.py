@@ -41,7 +41,7 @@ async def test_chat_is_up_and_in_front_from_the_first_moment_and_comes_back_afte
     kernel = start()
     person = await kernel.first_view(nursery)
     chat = await person.instance("chat", "foreground")
-    assert (await person.ask(AppClose(instance_id=chat["instance_id"], cancel_calls=True)))["code"] == "lifecycle_denied"
+    assert (await person.ask(AppClose(instance_id=chat["instance_id"])))["code"] == "lifecycle_denied"
     assert (await person.ask(ModeRequest(mode="video")))["code"] == "mode_unavailable"
     opened = await person.ask(AppOpen(app_scope="fixture"))
     await person.instance("fixture", "foreground")
@@ -131,7 +131,7 @@ async def test_a_closed_session_is_read_and_gone_on_with(start: Starter, nursery
     instance_id = (await person.ask(AppOpen(app_scope="fixture")))["instance_id"]
     await person.ask(MessageSend(text="in the App"))
     await agent.result(await agent.invoke("fixture.remember", {"value": "kept"}))
-    await person.ask(AppClose(instance_id=instance_id, cancel_calls=True))
+    await person.close_app(instance_id)
     await person.instance("fixture", "stopped")
     await person.ask(MessageSend(text="in the conversation"))
     newest = (await person.ask(SessionsList(limit=1)))["sessions"][0]
@@ -146,5 +146,5 @@ async def test_a_closed_session_is_read_and_gone_on_with(start: Starter, nursery
     assert (linked["continues"], linked["instance_id"]) == (newest["app_session_id"], again["instance_id"])
     assert (await person.ask(SessionsShow(app_session_id="ses_nobody")))["code"] == "app_instance_not_found"
     await person.ask(FocusRaise(instance_id="chat"))
-    await person.ask(AppClose(instance_id=again["instance_id"], cancel_calls=True))
+    await person.close_app(again["instance_id"])
     assert (await person.ask(InstancesList()))["focus"] == []

@@ -51,7 +51,7 @@ async def test_a_card_over_an_app_then_in_the_timeline_then_the_app_closed_is_an
     assert card["request"] == CHOICE
     assert await first.ask(InteractionMove(interaction_id=card["interaction_id"], place="inline")) == {"place": "inline"}
     await second.interaction(lambda one: one["interaction_id"] == card["interaction_id"] and one["place"] == "inline")
-    await first.ask(AppClose(instance_id=front["instance_id"], cancel_calls=True))
+    await first.close_app(front["instance_id"])
     await first.instance("fixture", "stopped")
     assert (await first.ask(InteractionsList(state="open")))["interactions"][0]["interaction_id"] == card["interaction_id"]
 
@@ -169,6 +169,39 @@ def _ask(**more: object) -> JsonObject:
 async def _said(agent: Agent, tool: str, given: JsonObject) -> JsonObject:
     said: JsonObject = json.loads((await agent.result(await agent.invoke(f"asker.{tool}", given)))["result"]["json"])
     return said
+
+
+@pytest.mark.clause("8.2")
+@pytest.mark.clause("7.1")
+async def test_the_kernels_question_about_a_close_is_on_both_views_outlives_kill_9_and_one_yes_closes(
+    start: Starter, nursery: trio.Nursery
+) -> None:
+    kernel = start()
+    person = await kernel.first_view(nursery)
+    agent = await kernel.agent(nursery)
+    call_id = await agent.invoke("fixture.open", {"key": "never"})
+    front = await person.instance("fixture", "foreground")
+    shown = await person.close_app(front["instance_id"], approved=False)
+    assert shown is not None
+    assert (shown["source"], shown["owner_app_scope"], shown["kind"], shown["place"]) == ("runtime_policy", "runtime", "confirm", "modal")
+    assert person.calls[call_id]["status"] == "running"
+    asked = (await person.ask(AppClose(instance_id=front["instance_id"])))["asked"]
+    await kernel.kill_all()
+
+    kernel = start()
+    one, two = await kernel.first_view(nursery), await kernel.join(nursery, label="headless")
+    await kernel.agent(nursery)
+    await one.status(call_id, "running")
+    for view in (one, two):
+        await view.interaction(lambda it: it["interaction_id"] == asked and it["status"] == "presented")
+    card = two.interactions[asked]
+    assert (await two.ask(reply_to(card, {"approved": True})))["accepted"]
+    assert (await one.ask(reply_to(card, {"approved": False})))["code"] == "interaction_already_final"
+    ended = await one.interaction(lambda it: it["interaction_id"] == asked and it["status"] == "completed")
+    assert ended["answered_by"].endswith("headless")
+    await one.status(call_id, "cancelled", "completed")
+    await one.instance("fixture", "stopped")
+    assert [entry for entry in (await one.ask(MessagesList()))["messages"] if "interaction" in entry["type"]] == []
 
 
 @pytest.mark.clause("7.4")

@@ -29,6 +29,8 @@ def framed(frame: dict[str, Any]) -> str:
 WRONG_MESSAGES: dict[str, dict[str, Any]] = {
     "no type": {"n": 1},
     "type that is no text": {"type": 7, "n": 1},
+    "type that is a map": {"type": {}, "n": 1},
+    "type that is a list": {"type": ["pong"], "n": 1},
     "unknown type": {"type": "no.such"},
     "message of the other direction": {"type": "ping", "n": 1},
     "a second hello": {"type": "hello", "wire": WIRE_VERSION, "sdk": "0.1.0"},

@@ -14,7 +14,7 @@ import pytest
 import trio
 
 from kernel.protocol.host import FocusRaise
-from kernel.protocol.host_surfaces import ArtifactRead, SurfaceEvent, SurfaceMount, SurfacePatch
+from kernel.protocol.host_surfaces import ArtifactRead, SurfaceEvent, SurfaceMount, SurfacePatch, SurfaceSource
 from lineup_sdk.protocol.limits import MAX_ARTIFACT_BYTES
 from lineup_sdk.protocol.messages import JsonObject
 from tests.processes.conftest import Starter
@@ -22,6 +22,7 @@ from tests.processes.kernel_under_test import KernelUnderTest, opened_copy
 from tests.processes.peers import Agent, Person, new_name
 from tests.processes.written_app import write_app
 
+ROOT = Path(__file__).resolve().parents[2]
 KEEPER = Path(__file__).resolve().parent / "apps" / "keeper.py"
 STROKE = {"color": "#2563eb", "width": 4, "points": [0.1, 0.2, 0.5, 0.5], "order": 1}
 
@@ -251,3 +252,30 @@ async def test_bytes_that_are_gone_at_a_start_are_promised_no_more(start: Starte
     assert json.loads(await artifact(person, submitted["data_artifact_id"]))["board_id"] == "b1"
     assert [path.name for path in folder.rglob("*") if path.is_file()] == [kept[submitted["data_artifact_id"]]]
     assert await person.ask(FocusRaise(instance_id="chat"))
+
+
+@pytest.mark.clause("9.2")
+@pytest.mark.invariant("48")
+async def test_a_host_gets_the_code_of_a_surface_as_the_manifest_names_it_and_none_where_there_is_none(
+    keeper: KernelUnderTest, nursery: trio.Nursery
+) -> None:
+    person = await keeper.join(nursery)
+    agent = await keeper.agent(nursery)
+    await agent.invoke("whiteboard.open", {"board_id": "b1", "title": "Plan"})
+    board = await person.until(lambda: of_app(person, "whiteboard", "b1"))
+    value = await person.ask(SurfaceSource(surface_id=board["surface_id"]))
+    code = await whole(person, value["of"])
+    entry = json.loads((ROOT / "manifests" / "whiteboard.json").read_bytes())["entry"]
+    data = {file["name"]: (ROOT / "workers" / "whiteboard" / file["name"]).read_bytes() for file in entry["files"]}
+    script = b"\n".join(data[name] for name in entry["surface"]["scripts"])
+    style = data[entry["surface"]["style"]]
+    assert code == script + style
+    facts = {name: value[name] for name in ("version", "script", "style", "size")}
+    assert facts == {"version": 1, "script": len(script), "style": len(style), "size": len(code)}
+    assert {name: sha256(one).hexdigest() for name, one in data.items()} == {file["name"]: file["sha256"] for file in entry["files"]}
+    await do(agent, "open_surface")
+    plain = await person.until(lambda: of_app(person, "keeper"))
+    for surface_id in (plain["surface_id"], "srf_unknown"):
+        assert (await person.ask(SurfaceSource(surface_id=surface_id)))["code"] == "surface_unavailable"
+    agent.close()
+    await agent.wait_closed()

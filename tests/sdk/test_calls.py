@@ -38,6 +38,25 @@ async def test_accept_and_a_fast_result_leave_in_one_write(scripted_kernel: Call
 
 
 @pytest.mark.clause("6.5")
+async def test_handlers_begin_in_the_order_in_which_their_calls_came() -> None:
+    app = MiniApp()
+    begun: list[int] = []
+
+    @app.tool("a.note")
+    async def note(call: ToolCall) -> dict:
+        begun.append(call.input["n"])
+        await trio.lowlevel.checkpoint()
+        return {}
+
+    async with FakeKernel(app) as kernel:
+        for first in range(0, 200, 20):
+            calls = [await kernel.call("a.note", {"n": n}) for n in range(first, first + 20)]  # delivered together
+            for call in calls:
+                await call.result()
+    assert begun == list(range(200))
+
+
+@pytest.mark.clause("6.5")
 async def test_a_result_of_a_handler_completes_its_call() -> None:
     async with FakeKernel(echo_app()) as kernel:
         call = await kernel.call("a.echo", {"text": "hello"})

@@ -10,7 +10,7 @@ import pytest
 import trio
 import trio.testing
 
-from lineup_sdk.channel import LINGER_SECONDS, Channel, ChannelClosed, ChannelOverflow
+from lineup_sdk.channel import Channel, ChannelClosed, ChannelOverflow
 from lineup_sdk.protocol.framing import ProtocolViolation, encode_frame
 from lineup_sdk.protocol.limits import MAX_FRAME_BYTES, MAX_WORKER_FRAME_BYTES
 
@@ -56,34 +56,18 @@ async def test_frames_queued_together_leave_in_one_write() -> None:
     channel.close()
 
 
-async def test_a_late_frame_leaves_with_the_next_one_in_one_write() -> None:
+async def test_a_queued_frame_leaves_with_the_next_one_in_one_write() -> None:
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)  # keeps the borders of writes
     channel = Channel(ours, max_in_bytes=MAX_FRAME_BYTES, max_out_bytes=MAX_FRAME_BYTES)
     theirs.setblocking(False)
     with theirs:
-        channel.queue_late({"n": 1})
+        channel.queue({"n": 1})
         with pytest.raises(BlockingIOError):
             theirs.recv(65536)
         channel.queue_body(frame(2)[4:])
         channel.flush()
         assert theirs.recv(65536) == frame(1) + frame(2)
     channel.close()
-
-
-async def test_a_late_frame_that_nothing_follows_leaves_by_itself_and_does_not_hold_up_one_that_is_sent(
-    pair: tuple[Channel, socket.socket], autojump_clock: trio.testing.MockClock
-) -> None:
-    channel, theirs = pair
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(channel.run_flusher)
-        channel.queue_late({"n": 1})
-        await trio.sleep(LINGER_SECONDS * 1.5)
-        assert theirs.recv(65536) == frame(1)
-        channel.queue_late({"n": 2})
-        channel.send({"n": 3})
-        await trio.testing.wait_all_tasks_blocked()
-        assert theirs.recv(65536) == frame(2) + frame(3)
-        nursery.cancel_scope.cancel()
 
 
 async def test_a_queued_frame_waits_for_the_flush_and_what_that_cannot_write_is_written_later(pair: tuple[Channel, socket.socket]) -> None:

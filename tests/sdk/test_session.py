@@ -10,7 +10,7 @@ import trio
 import trio.testing
 
 from lineup_sdk import MiniApp, ToolCall
-from lineup_sdk.channel import Channel
+from lineup_sdk.channel import Channel, ChannelClosed
 from lineup_sdk.protocol.framing import ProtocolViolation
 from lineup_sdk.protocol.limits import MAX_FRAME_BYTES, MAX_WORKER_FRAME_BYTES
 from lineup_sdk.protocol.messages import Chunk, Reply, ToolCalled, Welcome, to_frame
@@ -96,9 +96,21 @@ async def test_a_welcome_of_another_wire_or_context_is_refused(welcome: Welcome)
 
 
 async def test_the_end_of_the_channel_ends_the_app_quietly_and_whoever_waits_is_told(scripted_kernel: Callable) -> None:
-    async with scripted_kernel(echo_app()) as kernel:
-        await kernel.frames()
+    app, told = echo_app(), []
+
+    @app.on_start
+    async def start() -> None:
+        try:
+            await app.state.load()
+        except ChannelClosed as closed:
+            told.append(closed)
+            raise
+
+    async with scripted_kernel(app) as kernel:
+        assert [frame["type"] for frame in await kernel.frames()] == ["state.load"]
         kernel.sock.shutdown(socket.SHUT_RDWR)
+        await trio.testing.wait_all_tasks_blocked()
+    assert len(told) == 1
 
 
 @pytest.mark.clause("16")

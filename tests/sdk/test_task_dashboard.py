@@ -17,7 +17,7 @@ from lineup_sdk.testing import FakeCall, FakeKernel, app_file
 ROOT = Path(__file__).parents[2]
 ENTRY = ROOT / "workers/task_dashboard/app.py"
 MANIFEST = json.loads((ROOT / "manifests/task-dashboard.json").read_bytes())
-MAX_TASKS = 40
+MAX_TASKS = 20
 OPEN = "task-dashboard.open"
 UPDATE = "task-dashboard.update"
 
@@ -150,7 +150,7 @@ async def test_the_longest_texts_of_as_many_tasks_as_fit_can_be_saved_and_one_mo
     longest: Callable[[int], str] = lambda n: chr(0x1F600 + n) * 64  # noqa: E731
     async with dashboard() as kernel:
         for n in range(MAX_TASKS):
-            await open_task(kernel, longest(n), title="\U0001f600" * 80)
+            await open_task(kernel, longest(n), title="\U0001f600" * 80, description="\U0001f600" * 200)
             await update(kernel, longest(n), progress=0.123456789, state="running")
         assert len(cbor2.dumps(kernel.saved_state)) <= MAX_STATE_BYTES
         refused = await (await kernel.call(OPEN, {"task_id": "more", "title": "x"})).wait_outcome()
@@ -207,3 +207,29 @@ async def test_a_surface_that_cannot_be_changed_holds_up_no_task_and_is_put_righ
         await update(kernel, "t1", state="completed")
         assert await call.result() == {"status": "completed"}
         await kernel.wait_until(lambda: kernel.surface.state["tasks"]["t1"]["state"] == "completed")
+
+
+@pytest.mark.clause("9.1")
+async def test_a_description_is_taken_changed_and_kept_when_a_task_is_named_again() -> None:
+    async with dashboard() as kernel:
+        await open_task(kernel, "t1", description="Compile all")
+        assert kernel.surface.state["tasks"]["t1"]["description"] == "Compile all"
+        assert (await update(kernel, "t1", description="Link all"))["description"] == "Link all"
+        await open_task(kernel, "t1", title="Build again")
+        await kernel.wait_until(lambda: kernel.surface.state["tasks"]["t1"]["title"] == "Build again")
+        assert kernel.surface.state["tasks"]["t1"]["description"] == "Link all"
+
+
+@pytest.mark.clause("9.1")
+async def test_the_person_puts_an_ended_task_away_and_not_one_that_runs() -> None:
+    async with dashboard() as kernel:
+        call = await open_task(kernel, "t1")
+        await (await kernel.surface_event("remove", {"task_id": "t1"})).wait_acknowledged()
+        assert kernel.surface.state["tasks"].keys() == {"t1"}
+        await update(kernel, "t1", state="completed")
+        await call.result()
+        await kernel.ping()
+        for task_id in ("t1", "t1", "unknown"):
+            await (await kernel.surface_event("remove", {"task_id": task_id})).wait_acknowledged()
+        assert kernel.surface.state["tasks"] == {}
+        assert kernel.saved_state == {"tasks": []}

@@ -60,7 +60,18 @@ async def test_a_board_is_open_until_it_is_submitted_and_both_calls_name_the_sam
         [line] = svg_of(kernel, result).findall(f"{SVG}polyline")
         assert (line.get("points"), line.get("stroke"), line.get("stroke-width")) == ("160.0,200.0 800.0,500.0", "#2563eb", "6.4")
         data = json.loads(kernel.artifacts[result["data_artifact_id"]].data)
-        assert data == {"board_id": "b1", "title": "Plan", "strokes": [{"color": "#2563eb", "width": 4.0, "points": LINE["points"]}]}
+        stroke = {"color": "#2563eb", "width": 4.0, "points": LINE["points"]}
+        assert data == {"board_id": "b1", "title": "Plan", "strokes": [stroke], "texts": []}
+
+
+@pytest.mark.clause("9.1")
+async def test_a_submit_right_behind_its_open_finds_the_board() -> None:
+    async with whiteboard() as kernel:
+        for number in range(20):
+            opened = await kernel.call(OPEN, {"board_id": f"b{number}", "title": "Plan"})
+            submitted = await kernel.call(SUBMIT, {"board_id": f"b{number}"})  # delivered together
+            assert (await submitted.result())["strokes"] == 0
+            assert (await opened.result())["status"] == "submitted"
 
 
 @pytest.mark.clause("9.1")
@@ -161,7 +172,7 @@ async def test_without_room_for_the_drawing_the_summary_alone_is_the_result() ->
         await open_board(kernel)
         await draw(kernel, {"s1": LINE})
         kernel.refuse_artifacts("limit_exceeded")
-        assert await submit(kernel) == {"summary": "Plan: 1 stroke", "strokes": 1}
+        assert await submit(kernel) == {"summary": "Plan: 1 stroke", "strokes": 1, "texts": 0}
 
 
 async def test_ended_boards_make_room_for_a_new_one_and_open_ones_do_not() -> None:
@@ -183,3 +194,41 @@ async def test_a_board_that_weighs_too_much_with_the_ended_ones_takes_their_plac
         kernel.surface.state["boards"]["b1"]["filling"] = "x" * MAX_SURFACE_BYTES
         await open_board(kernel, "b2")
         assert list(kernel.surface.state["boards"]) == ["b2"]
+
+
+TEXT = {"text": "Hi <b> & \x00 you", "color": "#dc2626", "size": 20, "at": [0.5, 0.25], "order": 2}
+NO_TEXTS = {
+    "blank": {**TEXT, "text": " \n "},
+    "no string": {**TEXT, "text": 7},
+    "no place": {**TEXT, "at": [0.5]},
+    "no number": {**TEXT, "at": ["0", 0]},
+    "no text": 7,
+}
+
+
+@pytest.mark.clause("9.4")
+async def test_texts_stand_escaped_in_the_drawing_between_the_strokes_and_what_is_none_is_left_out() -> None:
+    async with whiteboard() as kernel:
+        await open_board(kernel)
+        await draw(kernel, {"s1": LINE, "s2": {**LINE, "order": 3}})
+        long = {**TEXT, "text": "x" * 500, "size": 1e9, "color": "red", "order": 4}
+        await kernel.patch_surface({"boards": {"b1": {"texts": {"t1": TEXT, "t2": long, **NO_TEXTS}}}})
+        result = await submit(kernel)
+        assert (result["summary"], result["strokes"], result["texts"]) == ("Plan: 2 strokes, 2 texts", 2, 2)
+        drawing = svg_of(kernel, result)
+        assert [one.tag.removeprefix(SVG) for one in drawing] == ["title", "rect", "polyline", "text", "polyline", "text"]
+        first, second = drawing.findall(f"{SVG}text")
+        assert first.attrib == {"x": "800.0", "y": "250.0", "font-size": "32.0", "font-family": "sans-serif", "fill": "#dc2626"}
+        assert first.text == "Hi <b> &  you"
+        assert (second.text, second.get("font-size"), second.get("fill")) == ("x" * 200, "320.0", "#000000")
+        data = json.loads(kernel.artifacts[result["data_artifact_id"]].data)
+        assert [text["text"] for text in data["texts"]] == ["Hi <b> & \x00 you", "x" * 200]
+
+
+@pytest.mark.clause("9.4")
+@pytest.mark.parametrize("texts", ["x", ["x"], {"t": None}, 7])
+async def test_texts_that_are_no_collection_are_none(texts: object) -> None:
+    async with whiteboard() as kernel:
+        await open_board(kernel)
+        await kernel.patch_surface({"boards": {"b1": {"texts": texts}}})
+        assert (await submit(kernel))["texts"] == 0

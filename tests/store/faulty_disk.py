@@ -268,7 +268,7 @@ class Trial:
         view = store.view
         calls = [record.number for record in reversed(view.calls(limit=10_000))]
         finals = [row.call_number for number in calls if (row := view.final_row(number)) is not None]
-        audited = [row["number"] for row in reversed(view.audit_tail(limit=10_000)) if row["event"] == "call.failed"]
+        audited = [row["number"] for row in view.upkeep.audit_after(after=None, limit=10_000) if row["event"] == "call.failed"]
         verdict = "ok"
         if not calls == finals == audited:
             verdict = "torn"

@@ -31,7 +31,6 @@ from kernel.store_surface_rows import read_artifact, read_surface
 from tests.core.dict_view import CONVERSATION, EPOCH, MANIFESTS
 from tests.core.world import KERNEL, START, Outcome, World
 
-_CAPABILITIES = "SELECT number FROM capability_request ORDER BY number"
 _ROWS: Mapping[type, tuple[str, Callable[[Any], Any]]] = {
     AppSession: ("SELECT * FROM app_session ORDER BY number", read_app_session),
     Artifact: ("SELECT * FROM artifact ORDER BY number", read_artifact),
@@ -49,8 +48,7 @@ STORED = (*_ROWS, CapabilityRequest)
 def rows_of(store: Store, kind: type) -> list[Any]:
     """Every record of a kind there is, by number."""
     if kind is CapabilityRequest:
-        numbers = [row[0] for row in store._db.run(_CAPABILITIES)]
-        return [store.view.capabilities.request_by_number(number) for number in numbers]
+        return list(reversed(store.view.capabilities.requests(limit=10_000)))
     sql, read = _ROWS[kind]
     return [read(row) for row in store._db.run(sql)]
 

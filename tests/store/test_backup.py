@@ -94,7 +94,7 @@ async def test_a_restored_store_has_a_new_epoch_and_counts_as_restored_until_its
     assert restored.store.is_restored
     assert (epoch, restored.store.view.epoch) == ("e1", "e2")
     assert restored.store.view.conversation_id == conversation
-    assert "store.restored" in [row["event"] for row in restored.store.view.audit_tail(limit=1)]
+    assert "store.restored" in [row["event"] for row in restored.store.view.upkeep.audit_after(after=None, limit=1)]
     restored.crash()  # before its first turn
     assert restored.store.is_restored
     assert restored.store.view.epoch == "e3"

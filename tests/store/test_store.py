@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import datetime
 from itertools import pairwise
 
 import pytest
@@ -12,6 +13,7 @@ from kernel.core.decision import AuditEntry, Decision, KernelBug, Origin, Speake
 from kernel.core.machines import CallStatus, OutboxState
 from kernel.core.records import Cancel, Deadline, OutboxKind, Switch
 from kernel.store import CHECKPOINT_COMMITS, StorageFailed
+from kernel.store_rows import OPEN_CALLS
 from lineup_sdk.protocol.codes import Code
 from tests.store.world import AGENT, World, call, instance, key_of, message, open_raw, outbox_row
 
@@ -36,6 +38,20 @@ def test_a_later_turn_of_a_group_sees_what_an_earlier_one_wrote(world: World) ->
     commits = world.store.commits
     world.store.commit()
     assert world.store.commits == commits + 1
+
+
+@pytest.mark.clause("16")
+def test_a_start_reads_from_the_oldest_open_call_on_and_finds_every_open_one(world: World) -> None:
+    ended = CallStatus.FAILED
+    world.turn(*(call(n) for n in (1, 2, 3, 4)), numbers=4)
+    world.turn(call(1, ended, error_code=Code.TOOL_FAILED), call(3, ended, error_code=Code.TOOL_FAILED))
+    assert world.store._db.run("SELECT oldest_open, next_number FROM clock") == [(2, 5)]
+    world.crash()
+    assert [one.number for one in world.store.view.unrouted_calls()] == [2, 4]
+    world.turn(*(call(n, ended, error_code=Code.TOOL_FAILED) for n in (2, 4)))
+    assert world.store._db.run("SELECT oldest_open, next_number FROM clock") == [(5, 5)]
+    (plan,) = world.store._db.run("EXPLAIN QUERY PLAN " + OPEN_CALLS.replace("?", "5"))
+    assert plan[3] == "SEARCH tool_call USING INTEGER PRIMARY KEY (rowid>?)"
 
 
 @pytest.mark.invariant("16")
@@ -121,21 +137,20 @@ def test_numbers_rise_across_starts_and_are_never_given_twice(world: World) -> N
     assert world.store.next_number == 7
 
 
-def test_a_refused_turn_leaves_its_audit_row_alone(world: World) -> None:
+def test_an_audit_row_holds_who_what_why_and_what_about_and_no_more(world: World) -> None:
     origin = Origin(speaker=Speaker.WORKER, instance_id="ins_e1_01", app_scope="task-dashboard")
+    entry = AuditEntry(event="command.refused", instance_id="ins_e1_01", code=Code.CALL_NOT_FOUND, count=3)
     world.store.begin()
-    world.store.refuse(Code.CALL_NOT_FOUND, stamp=world.stamp(), origin=origin, command="tool.complete", cause=1, count=3)
+    world.store.apply(Decision(audit=(entry,)), stamp=world.stamp(), origin=origin, command="tool.complete", cause=1)
     world.store.commit()
-    row = dict(world.store.view.audit_tail(limit=1)[0])
-    assert row.pop("at") == world.now
-    assert row == {
+    [row] = world.store.view.upkeep.audit_after(after=None, limit=1)
+    assert datetime.fromisoformat(row["at"]) == world.now.replace(microsecond=world.now.microsecond // 1000 * 1000)
+    assert {name: value for name, value in row.items() if name != "at"} == {
         "seq": 2,
         "speaker": "worker",
-        "view_id": None,
         "command": "tool.complete",
         "cause": 1,
-        "event": "turn.refused",
-        "number": None,
+        "event": "command.refused",
         "instance_id": "ins_e1_01",
         "code": "call_not_found",
         "count": 3,
@@ -149,7 +164,7 @@ def test_an_audit_row_names_the_view_that_answered(world: World) -> None:
     entry = AuditEntry(event="call.cancel_asked", number=4)
     world.store.apply(Decision(audit=(entry,)), stamp=world.stamp(), origin=origin, command="call.cancel")
     world.store.commit()
-    assert world.store.view.audit_tail(limit=1)[0]["view_id"] == "view_e1_07"
+    assert world.store.view.upkeep.audit_after(after=None, limit=1)[0]["view_id"] == "view_e1_07"
 
 
 @pytest.mark.clause("17")

@@ -256,7 +256,7 @@ def test_a_database_older_than_its_kept_head_begins_a_new_epoch(world: World) ->
     assert world.store.is_restored
     assert world.store.view.epoch == "e2"
     assert world.store.view.conversation_id == "conversation_e1_00"
-    assert world.store.view.audit_tail(limit=1)[0]["event"] == "store.restored"
+    assert world.store.view.upkeep.audit_after(after=None, limit=1)[0]["event"] == "store.restored"
     assert world.store.view.inventory.epoch == "e2"
     forget_restore(world.folder)
     assert not world.reopen().is_restored
@@ -266,9 +266,9 @@ def test_a_damaged_head_is_audited_and_written_anew(world: World) -> None:
     world.count(3)
     world.close()
     flip_bit(world.folder / HEAD_NAME, 30)
-    assert [row["event"] for row in world.store.view.audit_tail(limit=1)] == ["audit.head_damaged"]
+    assert [row["event"] for row in world.store.view.upkeep.audit_after(after=None, limit=1)] == ["audit.head_damaged"]
     world.close()
-    assert world.reopen().view.audit_tail(limit=1)[0]["event"] == "audit.head_damaged"  # once, not again
+    assert world.reopen().view.upkeep.audit_after(after=None, limit=1)[0]["event"] == "audit.head_damaged"  # once, not again
 
 
 def test_the_epoch_and_the_conversation_are_made_once(world: World) -> None:

@@ -14,7 +14,7 @@ from kernel.core.records import Deadline, FocusStack, KeptDescriptor, OutboxKind
 from kernel.database import Database, Row
 from kernel.store_view import StoreView
 from lineup_sdk.protocol.codes import Code
-from tests.store.world import NOW, World, call, golden_manifest, inbox_row, instance, message, outbox_row, session
+from tests.store.world import NOW, World, call, golden_manifest, inbox_row, instance, key_of, message, outbox_row, session
 
 
 def ended(number: int, status: CallStatus, **changes: Any) -> ToolCall:
@@ -43,7 +43,7 @@ def numbers(records: Any) -> list[int]:
 @pytest.fixture
 def view(world: World) -> StoreView:
     """A view over CALLS, after a start."""
-    world.turn(*CALLS)
+    world.turn(*CALLS, *map(key_of, CALLS))
     return world.reopen().view
 
 
@@ -188,7 +188,7 @@ def test_a_row_that_is_sent_again_waits_again(world: World) -> None:
 
 
 def test_messages_come_in_windows_with_the_state_of_their_rows(world: World) -> None:
-    said = message(2, author=Source.PERSON, message_id="msg_e1_03")
+    said = message(3, author=Source.PERSON, message_id="msg_e1_03")
     row = outbox_row(3, state=OutboxState.REFUSED, refused_code="too_long")
     in_app = message(4, app_session_id="ses_e1_01")
     world.turn(message(1), said, row, in_app)
@@ -196,8 +196,8 @@ def test_messages_come_in_windows_with_the_state_of_their_rows(world: World) -> 
     assert list(view.messages()) == [(message(1), None), (said, row), (in_app, None)]
     assert list(view.messages(before=4, limit=1)) == [(said, row)]
     assert list(view.messages(app_session_id="ses_e1_01")) == [(in_app, None)]
-    assert view.message(2) == (said, row)
-    assert view.message(3) is None
+    assert view.message(3) == (said, row)
+    assert view.message(2) is None
 
 
 @pytest.mark.clause("8.4")
@@ -293,7 +293,7 @@ def _use_every_read(view: StoreView) -> None:
         look("x")
     for by_number in (view.call, view.final_row, view.pending_progress_row, view.outbox_rows_of_call, view.message, view.timeline_entry):
         by_number(1)
-    for plain in (view.unrouted_calls, view.next_deadline_ms, view.current_instances, view.focus, view.instances, view.audit_tail):
+    for plain in (view.unrouted_calls, view.next_deadline_ms, view.current_instances, view.focus, view.instances):
         plain()
     view.due_calls(1, 1)
     view.inbox_row("x", "y")
@@ -343,7 +343,7 @@ def test_what_memory_shows_is_what_a_new_start_reads_from_the_rows(world: World)
     moved = replace(CALLS[0], instance_id="ins_e1_02", status=CallStatus.WAITING_FOR_APP)
     over = ended(5, CallStatus.CANCELLED, instance_id="ins_e1_02")
     kept, gone = instance(20, InstanceState.SUSPENDED), instance(21, InstanceState.FAILED, error=Code.APP_CRASHED)
-    world.turn(*CALLS, instance(20), instance(21), FocusStack(instance_ids=("a",)), outbox_row(30), outbox_row(31))
+    world.turn(*CALLS, *map(key_of, CALLS), instance(20), instance(21), FocusStack(instance_ids=("a",)), outbox_row(30), outbox_row(31))
     world.turn(moved, over, kept, gone, FocusStack(instance_ids=()), replace(outbox_row(31), state=OutboxState.ACKNOWLEDGED))
 
     def seen(view: StoreView) -> list[object]:

@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 from typing import NoReturn
 
 from lineup_sdk.protocol.control import MAX_PACKET_BYTES, TO_KERNEL, Layer, decode, encode
-from workers.launcher import linux, lockdown, seal, syscalls
+from workers.launcher import linux, lockdown, seal, syscalls, warming
 from workers.launcher.linux import LandlockRestriction, SyscallFilter
 from workers.launcher.seal import SealPlan
 from workers.launcher.steps import NotProved, Step, run_step
@@ -78,6 +78,7 @@ def _prove_platform(_: Birth) -> str:
 
 def _preload(_: Birth) -> None:
     lockdown.preload()
+    warming.warm()
 
 
 def _prove_preload(_: Birth) -> str:

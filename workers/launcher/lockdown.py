@@ -3,12 +3,15 @@
 Rules:
 1. PRELOADED is all a MiniApp can import, next to its own files: a module that is not loaded is a clean ModuleNotFoundError.
 2. Modules with a way to the machine are taken out of reach by name; an app that finds them through object graphs gains nothing.
-3. What would end a sealed process by surprise (SIGSYS behind an innocent call) is replaced by the ordinary error.
+3. No module, traceback or attribute of sys names a folder of this machine.
+4. What would end a sealed process by surprise (SIGSYS behind an innocent call) is replaced by the ordinary error.
 """
 
 from __future__ import annotations
 
+import _imp
 import errno
+import gc
 import importlib
 import importlib.machinery
 import linecache
@@ -16,7 +19,7 @@ import os
 import signal
 import sys
 import uuid
-from types import ModuleType
+from types import FunctionType, ModuleType
 from typing import NoReturn
 
 PRELOADED: tuple[str, ...] = (
@@ -62,7 +65,7 @@ def preload() -> None:
 
 
 def lock_imports() -> None:
-    """End importing from files, forget paths, hide and replace (rules 2 and 3). Nothing undoes it."""
+    """End importing from files, forget paths, hide and replace (rules 2 to 4). Nothing undoes it."""
     for name in [n for n in sys.modules if n in HIDDEN or n.startswith("workers.launcher.")]:
         del sys.modules[name]
     sys.modules.pop("__main__", None)
@@ -79,12 +82,39 @@ def lock_imports() -> None:
 
 
 def _forget_paths() -> None:
-    """The folders a person installed to are nobody's business inside. (Code objects still name theirs.)"""
+    """The folders a person installed to are nobody's business inside: neither of modules nor in tracebacks."""
     sys.argv = [""]
     sys.orig_argv = []
     sys.executable = ""
-    for name in ("prefix", "base_prefix", "exec_prefix", "base_exec_prefix", "_base_executable"):
+    for name in ("prefix", "base_prefix", "exec_prefix", "base_exec_prefix", "_base_executable", "_stdlib_dir"):
         setattr(sys, name, "/")
+    names: dict[str, str] = {}
+    objects = gc.get_objects()
+    for module in objects:
+        if isinstance(module, ModuleType):
+            named = f"<{module.__name__}>"
+            names[getattr(module, "__file__", None) or named] = named
+            _forget_place(module, named)
+    for function in objects:
+        if type(function) is FunctionType and not function.__code__.co_filename.startswith("<"):
+            _imp._fix_co_filename(function.__code__, names.get(function.__code__.co_filename, "<library>"))  # type: ignore[attr-defined]  # noqa: SLF001 - what the interpreter itself uses for it
+
+
+def _forget_place(module: ModuleType, named: str) -> None:
+    """Leave a module its name in the place of where it was found. What has no place is left as it is."""
+    spec = getattr(module, "__spec__", None)
+    for owner, attribute, value in (
+        (module, "__file__", named),
+        (module, "__cached__", None),
+        (module, "__path__", []),
+        (spec, "origin", named),
+        (spec, "cached", None),
+        (spec, "submodule_search_locations", []),
+        (getattr(spec, "loader", None), "path", named),
+        (getattr(spec, "loader_state", None), "filename", named),
+    ):
+        if getattr(owner, attribute, None):
+            setattr(owner, attribute, value)
 
 
 def _refuse(*_arguments: object, **_named: object) -> NoReturn:

@@ -1,7 +1,7 @@
 """Task Dashboard: shows the Agent's tasks; `open` stays open until its task ends, `update` moves a task on (SPEC 6, 8.5, 9).
 
-The surface shows them: {"tasks": {task_id: {task_id, title, state, progress?, order}}}. The person ends a task by the event `cancel`
-with {task_id}.
+The surface shows them: {"tasks": {task_id: {task_id, title, state, progress?, description?, order}}}. The person ends a task by the
+event `cancel` with {task_id}, and puts an ended one away by `remove`.
 
 Rules:
 1. A change is saved before anyone is told of it: an `open` call ends only with an outcome that is in the saved state.
@@ -18,13 +18,14 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
+from typing import Any
 
 import trio
 
 from lineup_sdk import MiniApp, Refused, ToolCall, ToolFailed
 from lineup_sdk.app import JsonObject, SurfaceEvent
 
-MAX_TASKS = 40
+MAX_TASKS = 20
 ENDED = frozenset({"cancelled", "completed", "failed"})
 
 app = MiniApp()
@@ -32,12 +33,13 @@ app = MiniApp()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
-    """One task. progress is 0..100, or None when nobody said."""
+    """One task. progress is 0..100; it and description are None when nobody said."""
 
     task_id: str
     title: str
     state: str
     progress: float | None = None
+    description: str | None = None
 
     @property
     def is_ended(self) -> bool:
@@ -69,24 +71,34 @@ class Board:
         """Add a task, or take up the one of that id. Raises: ToolFailed(too_many_tasks)."""
         async with self._saving:
             known = self.tasks.get(task.task_id)
-            if known is not None and (known.is_ended or known.title == task.title):
+            if known is not None and known.is_ended:
                 return known
-            await self._save(task if known is None else replace(known, title=task.title))
+            named = task if known is None else replace(known, title=task.title, description=task.description or known.description)
+            if named != known:
+                await self._save(named)
         return self.tasks[task.task_id]
 
-    async def change(self, task_id: str, state: str | None, progress: float | None) -> Task:
-        """Move a task on. Raises: ToolFailed(task_not_found, task_ended)."""
+    async def change(self, task_id: str, **changes: str | float | None) -> Task:
+        """Move a task on: state, progress, description, as far as given. Raises: ToolFailed(task_not_found, task_ended)."""
         async with self._saving:
             task = self.tasks.get(task_id)
             if task is None:
                 raise ToolFailed("task_not_found", "No task of that task_id is on the dashboard.")
-            changed = replace(task, state=task.state if state is None else state, progress=task.progress if progress is None else progress)
+            given: dict[str, Any] = {name: value for name, value in changes.items() if value is not None}
+            changed = replace(task, **given)
             if changed == task:
                 return task
             if task.is_ended:
                 raise ToolFailed("task_ended", "That task has ended; open a new one under another task_id.")
             await self._save(changed)
         return changed
+
+    async def remove(self, task_id: str) -> None:
+        """Put an ended task away that nobody waits for; anything else stays."""
+        async with self._saving:
+            task = self.tasks.get(task_id)
+            if task is not None and task.is_ended and not self._followers[task_id]:
+                await self._keep({one: kept for one, kept in self.tasks.items() if one != task_id})
 
     @contextmanager
     def follow(self, task_id: str) -> Iterator[None]:
@@ -110,6 +122,9 @@ class Board:
             if ended is None:
                 raise ToolFailed("too_many_tasks", f"At most {MAX_TASKS} tasks can be open at once.")
             del tasks[ended]
+        await self._keep(tasks)
+
+    async def _keep(self, tasks: dict[str, Task]) -> None:
         with trio.CancelScope(shield=True):  # a cancelled handler must not leave the saved state ahead of this one
             await app.state.save({"tasks": [t.summary() for t in tasks.values()]})
         self.tasks = tasks
@@ -152,7 +167,8 @@ async def start() -> None:
 @app.tool("task-dashboard.open", handles_cancel=True)
 async def open_task(call: ToolCall) -> JsonObject | None:
     """Show a task and stay open until it ends."""
-    wanted = Task(task_id=call.input["task_id"], title=call.input["title"], state=call.input.get("state", "pending"))
+    given = call.input
+    wanted = Task(task_id=given["task_id"], title=given["title"], state=given.get("state", "pending"), description=given.get("description"))
     with board.follow(wanted.task_id):
         task = await board.open(wanted)
         if not task.is_ended:
@@ -183,13 +199,13 @@ async def _report(call: ToolCall, task: Task) -> None:
 async def _cancel_task(call: ToolCall, task: Task) -> None:
     await call.wait_cancel_requested()
     if not board.tasks[task.task_id].is_ended:
-        await board.change(task.task_id, "cancelled", None)
+        await board.change(task.task_id, state="cancelled")
 
 
 @app.tool("task-dashboard.update")
 async def update_task(call: ToolCall) -> JsonObject:
-    """Move a task on, or with neither state nor progress just read it."""
-    task = await board.change(call.input["task_id"], call.input.get("state"), call.input.get("progress"))
+    """Move a task on, or with nothing but its id just read it."""
+    task = await board.change(**call.input)
     return task.summary()
 
 
@@ -197,7 +213,13 @@ async def update_task(call: ToolCall) -> JsonObject:
 async def person_cancels(event: SurfaceEvent) -> None:
     """The person gives a task up."""
     try:
-        await board.change(str(event.body.get("task_id", "")), "cancelled", None)
+        await board.change(str(event.body.get("task_id", "")), state="cancelled")
     except ToolFailed as failed:  # it ended before, or was never there
         line = f"cancel: {failed.reason}"
         app.log.info(line)
+
+
+@app.surface.on_event("remove")
+async def person_removes(event: SurfaceEvent) -> None:
+    """The person puts an ended task away."""
+    await board.remove(str(event.body.get("task_id", "")))

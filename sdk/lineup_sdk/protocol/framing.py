@@ -180,8 +180,3 @@ class FrameReader:
         """Return the next whole frame decoded, or None. Raises: ProtocolViolation."""
         body = self.next_frame_bytes()
         return None if body is None else decode_item(body)
-
-    @property
-    def has_partial(self) -> bool:
-        """True when bytes of an unfinished frame are held."""
-        return len(self._buffer) > self._position

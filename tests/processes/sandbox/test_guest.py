@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import os
+import sys
 from typing import Any
 
 import pytest
@@ -11,6 +14,7 @@ from kernel.spares import spawn_ready
 from lineup_sdk.channel import ChannelClosed
 from lineup_sdk.protocol.control import ExitCode
 from lineup_sdk.protocol.limits import MAX_LOG_TEXT_BYTES
+from tests.processes.kernel_under_test import ROOT
 from tests.processes.sandbox.cage import Captive, announce, capture, open_zygote, send_app
 
 ECHO = """
@@ -98,6 +102,51 @@ async def test_a_module_that_is_not_offered_is_an_ordinary_import_error(zygote):
     code, log = await _ended(zygote, {"app.py": b"import sqlite3\n"})
     assert code is ExitCode.IMPORT_FAILED
     assert "module 'sqlite3' is not available to a MiniApp" in log
+
+
+# Where this machine keeps the product and its interpreter; /usr is everybody's.
+FOLDERS = sorted({str(ROOT), os.path.realpath(sys.base_prefix), os.path.realpath(sys.prefix)} - {"/usr"})
+PLACES = b"""
+import gc, json, sys, types
+
+def texts():
+    for one in gc.get_objects():
+        if isinstance(one, types.FunctionType):
+            yield one.__qualname__, one.__code__.co_filename
+        elif isinstance(one, dict):
+            yield from ((name, text) for name, text in list(one.items()) if type(name) is str and type(text) is str)
+            many = [(name, items) for name, items in list(one.items()) if type(items) in (list, tuple)]
+            yield from ((name, item) for name, items in many for item in items if type(item) is str)
+    yield from ((name, getattr(sys, name)) for name in dir(sys) if type(getattr(sys, name)) is str)
+
+class App:
+    async def serve(self, channel, welcome):
+        own = welcome.epoch
+        while True:
+            for frame in await channel.receive():
+                places = json.loads(frame["name"])
+                found = [(name, text) for name, text in texts() if any(place in text for place in places) and text != frame["name"]]
+                channel.send({"type": "outcome", "text": json.dumps([found[:9], sys.modules["trio"].__file__])})
+                await channel.drain()
+
+app = App()
+"""
+
+
+@pytest.mark.clause("3")
+@pytest.mark.invariant("44")
+async def test_no_module_function_or_attribute_names_a_folder_of_this_machine(zygote):
+    captive = await capture(zygote, {"app.py": PLACES})
+    found, trio_file = json.loads(await captive.ask(json.dumps(FOLDERS)))
+    assert (found, trio_file) == ([], "<trio>")
+    await captive.end()
+
+
+async def test_a_traceback_through_a_library_names_its_modules_and_no_folder(zygote):
+    code, log = await _ended(zygote, {"app.py": b"import json\njson.loads('{')\n"})
+    assert code is ExitCode.IMPORT_FAILED
+    assert 'File "<json.decoder>", line' in log
+    assert 'File "/' not in log
 
 
 async def test_an_entry_without_an_app_has_its_own_code(zygote):
