@@ -24,7 +24,7 @@ FUZZ := PYTHONPATH=.:sdk COVERAGE_FILE=.venv-fuzz/.coverage .venv-fuzz/bin/pytho
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help machine browser compiler run test check torture bench lock
+.PHONY: help machine browser compiler run test check torture fuzz bench lock
 
 help:
 	@echo "make run     set up, start the kernel and open the page in your browser"
@@ -32,7 +32,7 @@ help:
 	@echo "make check   style, types, import floors, generated files, both wheels"
 	@echo "make torture the long runs, part by part, each with its report in docs/proof; ARGS='power_cuts --seconds 600' picks some"
 	@echo "make fuzz    the fuzzer that follows coverage, FUZZ_SECONDS=60 a target; then at least 95 % of the branches of what is fuzzed"
-	@echo "make bench   measure against the peer; writes docs/bench/"
+	@echo "make bench   measure against the peer, and the page; writes docs/bench/"
 	@echo "make lock    write requirements*.lock again; UPGRADE=--upgrade takes newer versions"
 
 run: .venv/.installed
@@ -61,7 +61,7 @@ fuzz: .venv-fuzz/.locked
 	$(FUZZ) coverage run --branch --include="$(subst $(empty) $(empty),$(comma),$(strip $(FUZZED)))" -m tests.fuzz.mutate 0 84000
 	$(FUZZ) coverage report --show-missing --fail-under=95
 
-bench: .venv/.installed .venv-bench/.locked
+bench: .venv/.installed .venv-bench/.locked browser
 	$(BIN)/python -m bench
 
 # pip-compile lives in an environment of its own, thrown away afterwards. The peer of the bench takes the versions we have.

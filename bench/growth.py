@@ -17,10 +17,12 @@ TOLERANCE = 0.1  # a call's counts are means: an acknowledgement more or less fa
 
 
 def newest(folder: Path = KEPT) -> Mapping[str, Any] | None:
-    """The newest run that was kept; None when there is none."""
-    kept = sorted(folder.glob("*.json"))
-    found: Mapping[str, Any] | None = json.loads(kept[-1].read_text()) if kept else None
-    return found
+    """The newest run that was kept with its counts; None when there is none."""
+    for path in sorted(folder.glob("*.json"), reverse=True):
+        run: Mapping[str, Any] = json.loads(path.read_text())
+        if "counts" in run:
+            return run
+    return None
 
 
 def grown(run: Mapping[str, Any], kept: Mapping[str, Any]) -> list[str]:

@@ -16,16 +16,16 @@ import psutil
 from bench.kernel_process import DISK, ROOT
 
 Json = dict[str, Any]
+Row = tuple[str, object, str]  # what, found, aimed at
 PACKAGES = ("apsw", "cbor2", "jsonschema-rs", "lineup-runtime", "pydantic", "trio")
 
 
-def machine(peer_versions: Json) -> Json:
+def machine() -> Json:
     """Versions, kernel, processors, disk and date of a run."""
     return {
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
         "python": platform.python_version(),
         "versions": {name: version(name) for name in PACKAGES} | {"sqlite": apsw.sqlite_lib_version()},
-        "peer": peer_versions,
         "kernel": platform.release(),
         "cpus": os.cpu_count(),
         "load_average": os.getloadavg(),
@@ -50,9 +50,14 @@ def keep(run: Json) -> Path:
 
 def table(run: Json) -> str:
     """The run in lines; the last column is what is aimed at."""
+    rows = [*(_kernel_rows(run) if "calls" in run else ()), *(_web_rows(run["web"]) if "web" in run else ())]
+    return "\n".join(f"{name:<52} {found!s:>20}   {aim}" for name, found, aim in rows)
+
+
+def _kernel_rows(run: Json) -> list[Row]:
     one, crowd = run["calls"]["one_call"], run["calls"]["crowd_of_32"]
     sequential, crowded, memory, starts = run["counts"]["sequential"], run["counts"]["crowd_of_32"], run["memory"], run["starts"]
-    rows = [
+    return [
         ("durable call, p50, to the peer's", one["ours_to_peer_p50"], "<= 0.7"),
         ("durable call, minimum, to the peer's", one["ours_to_peer_min"], ""),
         ("the same without a disk, p50, to the peer's", one["ours_in_memory_to_peer_p50"], "<= 0.5"),
@@ -74,7 +79,21 @@ def table(run: Json) -> str:
         ("a call: fdatasync", _fdatasyncs(sequential["system_calls"]), ""),
         ("a call of 32: statements, commits", f"{crowded['statements']}, {crowded['commits']}", ""),
     ]
-    return "\n".join(f"{name:<52} {found!s:>20}   {aim}" for name, found, aim in rows)
+
+
+def _web_rows(web: Json) -> list[Row]:
+    if "start" not in web:
+        return [("the page", web["browser"], "")]
+    board = web["board"]
+    return [
+        ("`lineup run` to first paint, p50 (ms)", web["start"]["run_to_first_paint"]["p50_ms"], ""),
+        ("navigation to first paint, p50 (ms)", web["start"]["navigation_to_first_paint"]["p50_ms"], ""),
+        ("key to frame, 10,000 messages stored, p95 (ms)", web["key_to_frame"]["p95_ms"], ""),
+        ("longest task there (ms), 0 = none of 50", web["longest_task_ms"], ""),
+        ("pen to frame, 5,000 strokes, p95 (ms)", board["pen_to_frame"]["p95_ms"], ""),
+        ("end of a stroke to frame, 5,000 strokes, p95 (ms)", board["end_of_stroke_to_frame"]["p95_ms"], ""),
+        ("longest task there (ms), 0 = none of 50", board["longest_task_ms"], ""),
+    ]
 
 
 def _fdatasyncs(system_calls: Json | str) -> str:

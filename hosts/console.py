@@ -4,7 +4,8 @@ Rules:
 1. One task reads keys, one draws, one watches the view, one hears signals; what a key asks of the kernel runs in a task of its own.
 2. Drawing is at most FRAMES_PER_SECOND and only when something changed, or once a second while a question counts down.
 3. A dead kernel is started again by the view; one that was stopped on purpose ends the console.
-4. What no snapshot holds (sessions, parked messages) is read again when an instance changed, at most once in REREAD_SECONDS.
+4. What no snapshot holds (sessions, parked messages) is read again when an instance changed, at most once in REREAD_SECONDS; ended
+   questions once a snapshot, for the cards in the conversation.
 """
 
 from __future__ import annotations
@@ -22,10 +23,12 @@ from hosts.console_press import press
 from hosts.console_state import ConsoleState, counts_down, follow, show_notification
 from hosts.launch import Launcher
 from hosts.link import LinkLost, Refused
+from hosts.mirror import MAX_ENDED_INTERACTIONS, Mirror
 from hosts.output import Exit
 from hosts.providers import Notification, Providers, notification_line, save_into, terminal_clipboard
 from hosts.terminal import Terminal
 from hosts.view import View
+from kernel.protocol.host_interactions import InteractionsList
 from kernel.protocol.host_sessions import SessionsList
 from kernel.protocol.host_upkeep import InboxParked
 from lineup_sdk.protocol.messages import Message
@@ -91,11 +94,14 @@ class ConsoleHost:
 
     async def _reread(self) -> None:
         seen: object = None
+        filled: Mirror | None = None  # a new snapshot makes a new mirror
         while True:
-            now = (self._view.restarts, sorted((one, instance["state"]) for one, instance in self._view.mirror.instances.items()))
-            if now != seen and self._view.phase == "up":
-                seen = now
-                await self._ask([InboxParked(), SessionsList()])
+            mirror = self._view.mirror
+            ended = [] if mirror is filled else [InteractionsList(state="ended", limit=MAX_ENDED_INTERACTIONS)]
+            now = (self._view.restarts, sorted((one, instance["state"]) for one, instance in mirror.instances.items()))
+            if (ended or now != seen) and self._view.phase == "up":
+                seen, filled = now, mirror
+                await self._ask([InboxParked(), SessionsList(), *ended])
                 await trio.sleep(REREAD_SECONDS)
             else:
                 await self._view.wait_change()

@@ -9,8 +9,8 @@ from hosts.output import message_of
 from hosts.visible import one_line
 from kernel.protocol.host import AppClose, LogsRead
 from kernel.protocol.host_capabilities import ConsentAnswer
-from kernel.protocol.host_interactions import DraftSave, InteractionAnswer, InteractionMove
-from kernel.protocol.host_sessions import SessionsContinue, SessionsList, SessionsShow
+from kernel.protocol.host_interactions import DraftSave, InteractionAnswer, InteractionMove, InteractionsList
+from kernel.protocol.host_sessions import ModeRequest, SessionsContinue, SessionsList, SessionsShow
 from kernel.protocol.host_upkeep import Explain, InboxDrop, InboxParked, InboxRetry
 from lineup_sdk.protocol.codes import Code
 from lineup_sdk.protocol.messages import JsonObject, Message
@@ -40,6 +40,8 @@ def take_value(state: ConsoleState, asked: Message, value: JsonObject) -> None:
             state.sessions = list(value["sessions"])
         case InboxParked():
             state.parked = list(value["rows"])
+        case InteractionsList():
+            state.mirror.learn_ended(value["interactions"])
         case InteractionAnswer():
             _close_answered(state, asked)
         case AppClose() if "asked" in value:
@@ -66,6 +68,8 @@ def _words_of(asked: Message, value: JsonObject) -> str:
             return f"Message {asked.number} is sent again."
         case InboxDrop():
             return f"Message {asked.number} is dropped."
+        case ModeRequest():
+            return f"The conversation is in mode {asked.mode}."
         case SessionsContinue():
             return "It goes on in a new session."
         case _:
@@ -99,5 +103,5 @@ def take_loss(state: ConsoleState, asked: Message) -> None:
     """The kernel went away before it answered."""
     if isinstance(asked, InteractionAnswer) and state.form is not None:
         ask_again(state, console_form.refuse(state.form, "the kernel went away; send it again", {}))
-    elif not isinstance(asked, InboxParked | SessionsList | DraftSave):
+    elif not isinstance(asked, InboxParked | InteractionsList | SessionsList | DraftSave):
         notify(state, "The kernel went away before it answered; see whether it was done.")

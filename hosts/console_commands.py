@@ -16,7 +16,7 @@ from hosts.output import Exit
 from kernel.protocol.host import AppClose, CallCancel, FocusRaise, LogsRead
 from kernel.protocol.host_capabilities import ConsentAnswer
 from kernel.protocol.host_interactions import InteractionAnswer, InteractionMove
-from kernel.protocol.host_sessions import AppOpen, AppStartEmpty, SessionsContinue, SessionsList, SessionsShow
+from kernel.protocol.host_sessions import AppOpen, AppStartEmpty, ModeRequest, SessionsContinue, SessionsList, SessionsShow
 from kernel.protocol.host_upkeep import Explain, InboxDrop, InboxParked, InboxRetry
 from lineup_sdk.protocol.messages import JsonObject, Message
 
@@ -24,6 +24,7 @@ Command = Callable[[ConsoleState, list[str]], list[Message]]
 
 _ALLOWS = {"": "once", "always": "always", "once": "once", "open": "while_open"}
 _DENIES = {"": "deny", "always": "never"}
+_MODES = ("im", "audio", "video")
 
 
 def run_command(state: ConsoleState, words: list[str]) -> list[Message]:
@@ -76,6 +77,13 @@ def _open(state: ConsoleState, words: list[str]) -> list[Message]:
 def _empty(state: ConsoleState, words: list[str]) -> list[Message]:
     app = _pick(state, words, state.mirror.apps, ("app_scope",), "an app: /empty APP")
     return [] if app is None else [AppStartEmpty(app_scope=str(app["app_scope"]))]
+
+
+def _mode(state: ConsoleState, words: list[str]) -> list[Message]:
+    if len(words) == 1 and words[0] in _MODES:
+        return [ModeRequest(mode=words[0])]
+    notify(state, "Name a mode: /mode im, /mode audio, /mode video")
+    return []
 
 
 def _surface(state: ConsoleState, words: list[str]) -> list[Message]:
@@ -248,6 +256,7 @@ _COMMANDS: dict[str, Command] = {
     "front": _front,
     "help": _shows("help"),
     "logs": _logs,
+    "mode": _mode,
     "move": _move,
     "open": _open,
     "parked": _shows("parked", InboxParked()),
@@ -281,6 +290,7 @@ HELP = (
     ("/parked", "messages an app could not take: /retry NUMBER, /drop NUMBER"),
     ("/why WHAT", "why a call, a question or an app is as it is"),
     ("/logs APP", "what an app wrote to its log"),
+    ("/mode MODE", "im, audio or video: how you talk with the Agent; only im is built"),
     ("/chat, Esc", "back to the conversation"),
     ("PageUp, PageDown", "scroll"),
     ("/quit, Ctrl-D, Ctrl-C", "leave; the kernel and its calls go on"),

@@ -19,7 +19,7 @@ from hosts.console_cards import (
 from hosts.console_commands import HELP
 from hosts.console_state import ConsoleState, Page, drawn_consent
 from hosts.console_text import cut, quoted, title, wrap
-from hosts.mirror import ENDED_STATUSES, GONE_STATES
+from hosts.mirror import CHAT, ENDED_STATUSES, GONE_STATES
 from hosts.visible import one_line
 from lineup_sdk.protocol.messages import JsonObject
 
@@ -117,7 +117,7 @@ def failed_lines(state: ConsoleState, width: int, *, has_room: bool = True) -> l
     """Apps whose last instance failed and left its session open: why, and, where there is room, what the person can do."""
     alive = {instance["app_scope"] for instance in state.mirror.instances.values() if instance["state"] not in GONE_STATES}
     failed = [one for one in state.sessions if one["failed"] and one["state"] == "open" and one["app_scope"] not in alive]
-    lines: list[Text] = []
+    lines = _lost_chat_lines(state, width, has_room=has_room)
     for session in failed:
         scope = one_line(str(session["app_scope"]), 40)
         head = Text("✗ ", style="bold red").append(one_line(str(session["title"]), 30))
@@ -125,6 +125,17 @@ def failed_lines(state: ConsoleState, width: int, *, has_room: bool = True) -> l
         if has_room:
             lines += wrap(f"  /why {scope} · /logs {scope} · /open {scope} again · /empty {scope}", width, "yellow")
     return lines
+
+
+def _lost_chat_lines(state: ConsoleState, width: int, *, has_room: bool) -> list[Text]:
+    """The conversation's own App has no session that could say that it failed."""
+    if not state.mirror.has_lost_chat():
+        return []
+    errors = [str(one["error"]) for one in state.mirror.instances.values() if one["app_scope"] == CHAT and one.get("error")]
+    head = Text("✗ ", style="bold red").append(one_line(state.mirror.title_of(CHAT), 30))
+    head.append(f" failed: {one_line(errors[-1], 40)}" if errors else " failed", style="red")
+    helps = wrap("  /front chat starts it again", width, "yellow") if has_room else []
+    return [cut(head, width), *helps]
 
 
 # --- questions, consent, surfaces

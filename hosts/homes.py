@@ -4,7 +4,7 @@ Rules:
 1. --home wins over LINEUP_HOME, which wins over the XDG state folder. The environment is read here and nowhere else in the hosts.
 2. The folder is created 0700; one that belongs to somebody else is refused, never used.
 3. Everything else in the home belongs to the kernel; a host reads the pairing secret, appends the kernel's stderr to kernel.log, and keeps
-   what its web pages need to find it again.
+   what its web pages need to find it again, and how long the person wants things kept: whoever starts the next kernel tells it.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ import stat
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+
+MAX_RETENTION_DAYS = 36_500  # what a kernel takes
 
 
 class HomeRefused(Exception):
@@ -49,6 +51,38 @@ class Home:
     def web_file(self) -> Path:
         """Where the web host keeps its last ports with the tokens of their pages (0600)."""
         return self.folder / "web.places"
+
+    @property
+    def retention_file(self) -> Path:
+        """Where the person's own number of days stands, once there is one."""
+        return self.folder / "retention.days"
+
+    def retention_days(self) -> int | None:
+        """Return how many days the person wants texts kept, None for the kernel's own number.
+
+        Raises: HomeRefused when the file says something else: a kernel that took its own number for it would delete.
+        """
+        try:
+            days = int(self.retention_file.read_text(encoding="ascii"))
+        except FileNotFoundError:
+            return None
+        except (OSError, ValueError):
+            days = 0
+        if not 1 <= days <= MAX_RETENTION_DAYS:
+            raise HomeRefused(f"retention.days in the home folder is no number from 1 to {MAX_RETENTION_DAYS}; write one, or remove it")
+        return days
+
+    def keep_retention_days(self, days: int) -> None:
+        """Remember how many days the person wants texts kept, for every start of a kernel from now on. Raises: HomeRefused."""
+        self.create()
+        beside = self.retention_file.with_name(f"{self.retention_file.name}.{os.getpid()}")
+        try:
+            file = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+            with os.fdopen(file, "w", encoding="ascii") as opened:
+                opened.write(f"{days}\n")
+            beside.replace(self.retention_file)
+        except OSError as error:
+            raise HomeRefused(f"retention.days in the home folder cannot be written: {os.strerror(error.errno or 0)}") from error
 
     def pairing(self) -> str | None:
         """Return the pairing secret, or None when no kernel has made one yet. Raises: HomeRefused when it may not be read."""

@@ -166,6 +166,8 @@ class Launcher:
         arguments = [*self._program, "serve", "--home", str(self.home.folder), "--view-fd", str(_VIEW_FD)]
         for folder in self._app_folders:
             arguments += ["--app-folder", str(folder)]
+        if (days := self.home.retention_days()) is not None:
+            arguments += ["--retention-days", str(days)]
         log = self._open_log()
         high = fcntl.fcntl(view.fileno(), fcntl.F_DUPFD_CLOEXEC, 64)  # above the target, so that the copies below cannot collide
         try:

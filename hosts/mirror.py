@@ -10,7 +10,7 @@ Rules:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -91,6 +91,16 @@ class Mirror:
         """Return what the system App makes of the timeline: {unread?, summaries?: [{number, text}]}; {} while it has said nothing."""
         surface = self.surface_of(CHAT)
         return dict(surface.get("state") or {}) if surface is not None else {}
+
+    def learn_ended(self, questions: Iterable[JsonObject]) -> None:
+        """Take ended questions that were read by request: a snapshot has the open ones alone. What is known already is as new or newer."""
+        for one in questions:
+            self.interactions.setdefault(str(one["interaction_id"]), one)
+
+    def has_lost_chat(self) -> bool:
+        """True when the system App failed: without it nobody places cards, folds tasks or counts what is unread."""
+        is_known = any(app["app_scope"] == CHAT for app in self.apps)
+        return is_known and all(instance["app_scope"] != CHAT for instance in self.live_instances())
 
     def timeline(self) -> list[JsonObject]:
         """Return the messages of the window, oldest first."""

@@ -67,10 +67,12 @@ _EXITS: dict[str, Exit] = {
     Code.LIFECYCLE_DENIED: Exit.DENIED,
     Code.LIMIT_EXCEEDED: Exit.CONFLICT,
     Code.PROTOCOL_VIOLATION: Exit.USAGE,
+    Code.STORE_FULL: Exit.CONFLICT,
     Code.STORE_LOCKED: Exit.CONFLICT,
     Code.SURFACE_UNAVAILABLE: Exit.DENIED,
     Code.TOOL_INPUT_INVALID: Exit.USAGE,
     Code.TOOL_NOT_ADVERTISED: Exit.USAGE,
+    Code.USE_DISMISS: Exit.USAGE,
     INTERRUPTED: Exit.INTERRUPTED,
     TIMED_OUT: Exit.TIMED_OUT,
     UNREACHABLE: Exit.UNREACHABLE,
@@ -101,18 +103,22 @@ _MESSAGES: dict[str, str] = {
     Code.SANDBOX_INCOMPLETE: "a layer of the sandbox is missing on this machine; no app runs without it",
     Code.STORE_CORRUPT: "the database of this home fails its checks",
     Code.STORE_FOREIGN: "this home or its database belongs to another program or user",
-    Code.STORE_FULL: "the disk is full",
+    Code.STORE_FULL: "the disk is full; this was not done, and nothing was lost",
     Code.STORE_LOCKED: "another kernel holds this home",
     Code.STORE_NEWER: "the database of this home was written by a newer version",
     Code.TOOL_FAILED: "the app reported failure",
     Code.TOOL_INPUT_INVALID: "the input does not fit the tool's schema",
     Code.TOOL_NOT_ADVERTISED: "there is no such tool or app in the inventory",
     Code.UNKNOWN: "the kernel cannot say what went wrong",
+    Code.USE_DISMISS: "a question is answered or declined, not cancelled",
     INTERRUPTED: "interrupted",
     TIMED_OUT: "no answer in time",
     UNEXPECTED: "something went wrong in the command itself",
     UNREACHABLE: "no kernel answers on this home",
     USAGE: "the command was not understood",
+}
+_HINTS: dict[str, str] = {  # what helps, where the refusal itself does not say it
+    Code.STORE_FULL: "make room on the disk of the home; within seconds the kernel goes on by itself, then do this again",
 }
 
 
@@ -122,7 +128,8 @@ class Failure(Exception):
     def __init__(self, code: str, detail: JsonObject | None = None, *, exit_code: Exit | None = None, message: str | None = None) -> None:
         super().__init__(code)
         self.code = code
-        self.detail = {key: value for key, value in (detail or {}).items() if value is not None}
+        hint = {"hint": _HINTS[code]} if code in _HINTS else {}
+        self.detail = hint | {key: value for key, value in (detail or {}).items() if value is not None}
         self.exit_code = exit_code if exit_code is not None else _EXITS.get(code, Exit.UNEXPECTED)
         self.message = message or message_of(code)
 

@@ -28,6 +28,7 @@ from kernel.protocol.host_sessions import OutboxRefuse
 from kernel.protocol.strict import Invalid, parse_host
 from kernel.store_view import StoreView
 from kernel.turns import Outcome, Turn
+from kernel.unsent_rows import UnsentRows
 from lineup_sdk.channel import Channel, ChannelClosed, ChannelOverflow
 from lineup_sdk.protocol.codes import Code
 from lineup_sdk.protocol.framing import ProtocolViolation
@@ -47,9 +48,8 @@ class _Door:
 
     origin: Origin
     channel: Channel
-    cursor: int = 0  # the newest row sent on this connection
+    rows: UnsentRows
     in_flight: set[str] = field(default_factory=set)  # by message_id: a row may be replaced while it is out
-    again: set[int] = field(default_factory=set)  # rows below the cursor that were asked for again
 
 
 class AgentPort:
@@ -112,7 +112,8 @@ class AgentPort:
     def _open(self, channel: Channel, source: Source) -> _Door:
         key = self._next_channel
         self._next_channel += 1
-        door = _Door(origin=Origin(speaker=Speaker.AGENT, channel=key, source=source), channel=channel)
+        origin = Origin(speaker=Speaker.AGENT, channel=key, source=source)
+        door = _Door(origin=origin, channel=channel, rows=UnsentRows(self._view, source))
         self._door = door
         self._presence.agent_is(source)
         welcome = HostWelcome(
@@ -197,8 +198,8 @@ class AgentPort:
         door = self._door
         if door is None or effect.destination is not door.origin.source:
             return
-        if effect.resend_number is not None and effect.resend_number <= door.cursor:
-            door.again.add(effect.resend_number)
+        if effect.resend_number is not None:
+            door.rows.ask_again(effect.resend_number)
         self._must_pump = True
 
     def flush(self) -> None:
@@ -223,16 +224,7 @@ class AgentPort:
         self.flush()
 
     def _send_rows(self, door: _Door) -> None:
-        for number in sorted(door.again):
-            for row in self._view.outbox_pending(door.origin.source, number - 1, 1):
-                if row.number == number:
-                    self._put_row(door, row)
-        door.again.clear()
-        room = WINDOW - len(door.in_flight)
-        if room <= 0:
-            return
-        for row in self._view.outbox_pending(door.origin.source, door.cursor, room):
-            door.cursor = row.number
+        for row in door.rows.take(WINDOW - len(door.in_flight)):
             self._put_row(door, row)
 
     def _put_row(self, door: _Door, row: OutboxRow) -> None:

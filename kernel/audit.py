@@ -17,8 +17,9 @@ import tempfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime, timedelta
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -61,17 +62,24 @@ class AuditRow:
     previous_hash: bytes
     hash: bytes
 
+    def hashed(self) -> tuple[Any, ...]:
+        """The fields the hash covers beside the hash before it: all but the two hashes, in their order."""
+        return _HASHED(self)
+
     def as_json(self) -> JsonObject:
         """The exported form: times as RFC 3339, hashes as hex, absent fields left out."""
-        names = ("speaker", "view_id", "command", "cause", "event", "number", "instance_id", "code", "count")
-        facts = {name: value for name in names if (value := getattr(self, name)) is not None}
+        facts = {name: value for name in _FACTS if (value := getattr(self, name)) is not None}
         at = (_EPOCH + timedelta(microseconds=self.at)).isoformat(timespec="microseconds").replace("+00:00", "Z")
         return {"seq": self.seq, "at": at} | facts | {"previous_hash": self.previous_hash.hex(), "hash": self.hash.hex()}
 
 
-def hash_row(previous_hash: bytes, fields: tuple[Any, ...]) -> bytes:
+_FACTS = tuple(one.name for one in fields(AuditRow) if one.name not in ("seq", "at", "previous_hash", "hash"))
+_HASHED = attrgetter("seq", "at", *_FACTS)
+
+
+def hash_row(previous_hash: bytes, hashed: tuple[Any, ...]) -> bytes:
     """The hash of a row from the hash before it and its fields from seq to count."""
-    return hashlib.sha256(previous_hash + cbor2.dumps(fields)).digest()
+    return hashlib.sha256(previous_hash + cbor2.dumps(hashed)).digest()
 
 
 # --------------------------------------------------------------------------------- the kept head
@@ -170,24 +178,11 @@ def check_chain(rows: Iterable[AuditRow], kept: Head | None) -> AuditReport:
 
 
 def _row_problems(row: AuditRow, previous: Head) -> Iterator[str]:
-    fields = (
-        row.seq,
-        row.at,
-        row.speaker,
-        row.view_id,
-        row.command,
-        row.cause,
-        row.event,
-        row.number,
-        row.instance_id,
-        row.code,
-        row.count,
-    )
     if row.seq != previous.seq + 1:
         yield f"row {row.seq} follows row {previous.seq}: rows are missing"
     if row.previous_hash != previous.hash:
         yield f"row {row.seq} does not hold the hash of the row before it"
-    if row.hash != hash_row(row.previous_hash, fields):
+    if row.hash != hash_row(row.previous_hash, row.hashed()):
         yield f"row {row.seq} was changed: its hash does not fit"
 
 

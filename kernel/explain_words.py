@@ -31,7 +31,7 @@ EVENT_WORDS: Mapping[str, str] = {
     "call.received": "the kernel accepted it and made it durable",
     "call.rejected": "it was refused before anything was done for it",
     "call.repeated": "the same call came again and its stored result was sent again",
-    "call.routed": "an instance of the App was chosen for it",
+    "call.routed": "it was decided who works on it: an instance of the App or, on a question, the person",
     "call.submitted": "a checked result was fixed and is delivered until it is acknowledged",
     "capability.asked": "an App asked for a capability",
     "capability.cancelled": "the request for a capability was cancelled",

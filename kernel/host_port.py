@@ -10,7 +10,7 @@ Rules:
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -55,6 +55,7 @@ from kernel.protocol.host_sessions import OutboxRefuse
 from kernel.protocol.strict import Invalid, parse_host
 from kernel.queries import QUERIES, Facts
 from kernel.turns import KERNEL, Outcome, Turn
+from kernel.unsent_rows import UnsentRows
 from kernel.worker_port import receipt
 from lineup_sdk.channel import Channel, ChannelClosed, ChannelOverflow
 from lineup_sdk.protocol.codes import Code
@@ -91,8 +92,7 @@ class HostPort:
         self._next_channel = 1
         self._changed: dict[tuple[str, Any], None] = {}
         self._must_pump = True  # rows of an earlier run have no caller any more
-        self._cursor = 0  # the newest row of the person that was looked at
-        self._again: set[int] = set()  # rows below the cursor that were asked for again
+        self._rows = UnsentRows(facts.view, Source.PERSON)  # one for all callers: each row has one
         self._presence = facts.presence
         self._drafts = facts.drafts
         self._agent_said = facts.presence.agent_summary
@@ -249,7 +249,7 @@ class HostPort:
         if effect.destination is Source.PERSON:
             self._must_pump = True
             if effect.resend_number is not None:
-                self._again.add(effect.resend_number)
+                self._rows.ask_again(effect.resend_number)
 
     def flush(self) -> None:
         """Send what this pass left: rows for callers, one delta a view, and all frames in one write a channel."""
@@ -275,29 +275,23 @@ class HostPort:
     def _send_rows(self) -> None:
         sessions = {number: session for session in self._sessions.values() for number in session.calls}
         turns: list[Turn] = []
-        for row in self._rows():
-            session = sessions.get(row.call_number) if row.call_number is not None else None
-            if session is not None and row.call_number is not None:
-                if row.kind is OutboxKind.FINAL:
-                    session.results[row.message_id] = row.call_number
-                self._put(session, EnvelopeSent(envelope=decode_body(row.envelope_cbor)))
-            elif row.call_number is not None:
-                turns.append(Turn(command=CallerLeft(call_number=row.call_number), origin=KERNEL))
-            else:  # a refusal: its asker has the reply
-                turns.append(Turn(command=OutboxAcknowledge(message_id=row.message_id), origin=PERSON))
+        while rows := self._rows.take(ROWS_A_PAGE):
+            for row in rows:
+                turns.extend(self._send_row(row, sessions))
         if turns:
             self._post(*turns)
 
-    def _rows(self) -> list[OutboxRow]:
-        """The rows of the person that were not looked at yet, and those asked for again."""
-        again, self._again = sorted(number for number in self._again if number <= self._cursor), set()
-        found = [row for number in again for row in self._view.outbox_pending(Source.PERSON, number - 1, 1) if row.number == number]
-        while True:
-            page = self._view.outbox_pending(Source.PERSON, self._cursor, ROWS_A_PAGE)
-            found.extend(page)
-            if not page:
-                return found
-            self._cursor = page[-1].number
+    def _send_row(self, row: OutboxRow, sessions: Mapping[int, _Session]) -> list[Turn]:
+        """Give a row to its caller; without one, the turns that end its waiting."""
+        if row.call_number is None:  # a refusal: its asker has the reply
+            return [Turn(command=OutboxAcknowledge(message_id=row.message_id), origin=PERSON)]
+        session = sessions.get(row.call_number)
+        if session is None:
+            return [Turn(command=CallerLeft(call_number=row.call_number), origin=KERNEL)]
+        if row.kind is OutboxKind.FINAL:
+            session.results[row.message_id] = row.call_number
+        self._put(session, EnvelopeSent(envelope=decode_body(row.envelope_cbor)))
+        return []
 
     def _send_delta(self) -> None:
         changed, self._changed = self._changed, {}

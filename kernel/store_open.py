@@ -102,8 +102,14 @@ def _create(path: Path) -> None:
         connect(str(making), new, sync_folder=lambda: _sync_folder(path.parent)).connection.close()
         making.rename(path)
         _sync_folder(path.parent)
+    except apsw.Error as error:  # of the closing: what was set up is not durable, and the next start makes it anew
+        raise refusal(code_of(error)) from error
     except OSError as error:
-        raise refusal(Code.STORE_FULL if error.errno in {errno.ENOSPC, errno.EDQUOT} else Code.UNKNOWN) from error
+        raise _refusal_of(error) from error
+
+
+def _refusal_of(error: OSError) -> StoreRefused:
+    return refusal(Code.STORE_FULL if error.errno in {errno.ENOSPC, errno.EDQUOT} else Code.UNKNOWN)
 
 
 def connect(name: str, facts: FileFacts, *, sync_folder: Callable[[], None]) -> Opened:
@@ -119,6 +125,8 @@ def connect(name: str, facts: FileFacts, *, sync_folder: Callable[[], None]) -> 
             connection.close(True)
         if isinstance(error, apsw.Error):
             raise refusal(code_of(error)) from error
+        if isinstance(error, OSError):  # of the sync of the folder
+            raise _refusal_of(error) from error
         raise
     return Opened(connection, is_torn=facts.wal.is_torn(frames))
 

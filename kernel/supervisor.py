@@ -4,7 +4,7 @@ Rules:
 1. An effect names an instance and a life; a process is given out only while the store still wants just that life.
 2. Whatever ends a channel ends its process, and the process is reaped before WorkerExited is said: no life overlaps the next.
 3. A death that the kernel planned is no crash; neither is one that the zygote took along.
-4. The zygote may die three times in 60 s; the next time the kernel stops and says sandbox_incomplete.
+4. The zygote may die three times in 60 s, in its birth too; the next time the kernel stops and says sandbox_incomplete.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from kernel.launch import Executed
 from kernel.spares import Ready, Spares
 from kernel.turns import KERNEL, Turn
 from kernel.worker_port import Worker, WorkerPort
-from kernel.zygote import Exit, SandboxIncomplete, SpawnedProcess, SpawnFailed, Zygote
+from kernel.zygote import Exit, SandboxIncomplete, SpawnedProcess, SpawnFailed, Zygote, ZygoteUnborn
 from lineup_sdk.protocol.control import Layer
 from lineup_sdk.protocol.messages import JsonObject, LifecycleStopping
 
@@ -73,23 +73,32 @@ class Supervisor:
         """Keep a zygote alive. Raises: SandboxIncomplete when a layer is missing or it dies too often."""
         deaths: list[float] = []
         while True:
-            async with trio.open_nursery() as nursery:
-                early, self._early = self._early, None
-                self._zygote = await Zygote.open(nursery, early)
-                self.layers = self._zygote.layers
-                self._spares = Spares(self._zygote)
-                nursery.start_soon(self._spares.run)
-                self._has_spares.set()
-                task_status.started()
-                task_status = trio.TASK_STATUS_IGNORED
-                await self._zygote.wait_dead()
-                self._has_spares = trio.Event()
-                nursery.cancel_scope.cancel()
+            await self._live(task_status)
+            task_status = trio.TASK_STATUS_IGNORED
             now = time.monotonic()
             deaths = [*(at for at in deaths if now - at < ZYGOTE_WINDOW_SECONDS), now]
             log.trouble("zygote.died", count=len(deaths))
             if len(deaths) > ZYGOTE_DEATHS:
                 raise SandboxIncomplete("zygote", "it died four times in a minute", "see kernel.log and run `lineup doctor`")
+
+    async def _live(self, task_status: trio.TaskStatus[None]) -> None:
+        """One zygote from its birth to its death. Raises: SandboxIncomplete when a layer is missing."""
+        async with trio.open_nursery() as nursery:
+            early, self._early = self._early, None
+            try:
+                self._zygote = await Zygote.open(nursery, early)
+            except ZygoteUnborn:
+                if not self.layers:  # none has ever stood on this machine
+                    raise
+                return  # a death like any other (rule 4)
+            self.layers = self._zygote.layers
+            self._spares = Spares(self._zygote)
+            nursery.start_soon(self._spares.run)
+            self._has_spares.set()
+            task_status.started()
+            await self._zygote.wait_dead()
+            self._has_spares = trio.Event()
+            nursery.cancel_scope.cancel()
 
     # ------------------------------------------------------------------ effects
 

@@ -63,6 +63,10 @@ class SandboxIncomplete(Exception):
         self.hint = hint
 
 
+class ZygoteUnborn(SandboxIncomplete):
+    """It ended before it reported the layer that is named: that one may be missing, or the process was killed."""
+
+
 class SpawnFailed(Exception):
     """One process could not be started; the zygote may well live on. reason is a fixed word."""
 
@@ -261,7 +265,7 @@ class Zygote:
                     return _require_all(heard)
                 case None:
                     following = next((name for name in LAYERS if name not in {layer.name for layer in heard}), LAYERS[-1])
-                    raise SandboxIncomplete(following, "the zygote ended before it could report this layer", _DEFECT_HINT)
+                    raise ZygoteUnborn(following, "the zygote ended before it could report this layer", _DEFECT_HINT)
                 case _:
                     raise ProtocolViolation("out_of_turn")
 

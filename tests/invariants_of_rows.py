@@ -146,9 +146,9 @@ def check_inv_21(db: apsw.Connection) -> list[str]:
         "   OR i.state IN ('stopping', 'stopped', 'failed') OR (i.state = 'suspended' AND NOT i.is_ending))"
         " UNION ALL SELECT 'call', c.number, c.status, 'is with an older life' FROM tool_call AS c"
         "  JOIN instance AS i ON i.instance_id = c.instance_id WHERE c.status IN ('waiting_for_app', 'running')"
-        "   AND c.delivered_life <> i.life"
+        "   AND c.delivered_life NOT IN (0, i.life)"
         " UNION ALL SELECT 'call', number, status, 'runs and was never delivered' FROM tool_call"
-        "  WHERE status = 'running' AND app_scope <> 'interaction' AND delivered_life IS NULL",
+        "  WHERE status = 'running' AND app_scope <> 'interaction' AND coalesce(delivered_life, 0) = 0",
     )
 
 

@@ -104,9 +104,13 @@ def check_inv_05(trace: Trace) -> list[str]:
 
 
 def check_inv_06(trace: Trace) -> list[str]:
-    """An id is taken in the decision that also writes, or audits, what it was taken for."""
-    taken = (decided for decided in trace.decided() if decided.puts_of(Key))
-    return [f"INV-06: {one.name} took an id for nothing" for one in taken if not one.decision.audit and one.name != "ToolCancelAsked"]
+    """An id is taken in the decision that also writes, or audits, what it was taken for; a call that comes again is for nothing new."""
+    taken = (decided for decided in trace.decided() if decided.puts_of(Key) and not decided.decision.audit)
+    return [
+        f"INV-06: {one.name} took an id for nothing"
+        for one in taken
+        if one.name != "ToolCancelAsked" and not (one.name == "ToolInvoke" and not one.puts_of(ToolCall))
+    ]
 
 
 def check_inv_07(trace: Trace) -> list[str]:

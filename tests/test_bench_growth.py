@@ -19,11 +19,12 @@ def test_only_a_count_that_is_higher_or_gone_is_told() -> None:
     assert growth.grown(BEFORE, BEFORE) == []
 
 
-def test_the_run_before_is_the_newest_that_is_kept(tmp_path: Path) -> None:
+def test_the_run_before_is_the_newest_that_is_kept_with_counts(tmp_path: Path) -> None:
     assert growth.newest(tmp_path) is None
     for day in ("2026-01-02", "2026-01-03", "2026-01-01"):
-        (tmp_path / f"{day}.json").write_text(json.dumps({"day": day}))
-    assert growth.newest(tmp_path) == {"day": "2026-01-03"}
+        (tmp_path / f"{day}.json").write_text(json.dumps({"day": day, "counts": {}}))
+    (tmp_path / "2026-01-04.json").write_text(json.dumps({"web": {}}))
+    assert growth.newest(tmp_path) == {"day": "2026-01-03", "counts": {}}
 
 
 def test_the_runs_that_are_kept_can_be_compared() -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Annotated
 
 import typer
@@ -26,6 +26,7 @@ from lineup_sdk.protocol.messages import JsonObject
 interactions = typer.Typer(help="Questions and notices to you.", rich_markup_mode=None)
 
 _STATES = ("cancelled", "completed", "ended", "expired", "failed", "open", "pending", "presented", "submitted")
+_ASKERS = {"agent_tool": "agent", "runtime_policy": "lineup"}  # all else is the App that owns it
 _PAGE = 50
 _MAX_PAGES = 20  # more questions than may wait
 
@@ -50,8 +51,8 @@ def list_interactions(
 def _row(one: JsonObject) -> tuple[object, ...]:
     outcome = (one.get("result") or {}).get("outcome")
     title = one_line(str(one["request"]["title"]), 60)
-    names = ("number", "interaction_id", "kind", "owner_app_scope", "status")
-    return (*(one[name] for name in names), outcome, one.get("answered_by"), title)
+    asker = _ASKERS.get(one["source"], one["owner_app_scope"])
+    return (*(one[name] for name in ("number", "interaction_id", "kind")), asker, one["status"], outcome, one.get("answered_by"), title)
 
 
 def answer(
@@ -67,7 +68,7 @@ def answer(
 ) -> None:
     """Answer a question of the Agent or an app; asks you for what the command line does not say."""
     setting = setting_of(context)
-    shown = find([one for one in _open_ones(setting) if one["kind"] != "notice"], question)
+    shown = find([one for one in _those(setting, "open") if one["kind"] != "notice"], question, lambda: _those(setting, "ended"))
     said = given(shown, choose or [], yes, field or [], declined=declined)
     if said is None:
         _require_terminal(shown)
@@ -77,22 +78,31 @@ def answer(
     write_data(receipt, [f"Answered {visible(str(shown['interaction_id']))}."], chosen)
 
 
-def find(waiting: Sequence[JsonObject], name: str | None) -> JsonObject:
-    """The question that is meant: by id or number, or the only one. Raises: Failure (usage, interaction_not_found)."""
-    word = (name or "").removeprefix("#")
-    found = [one for one in waiting if name is None or word in (str(one["number"]), one["interaction_id"])]
+def find(waiting: Sequence[JsonObject], name: str | None, read_ended: Callable[[], Iterable[JsonObject]]) -> JsonObject:
+    """The question that is meant: by id or number, or the only one.
+
+    Raises: Failure (usage, interaction_not_found, interaction_already_final when read_ended has it).
+    """
+    found = [one for one in waiting if name is None or _is_named(one, name)]
     if len(found) == 1:
         return found[0]
     hint = "see `lineup interactions list --state open`"
     if name is None and found:
         raise usage(f"{len(found)} questions wait", pointer="ID", expected="the id or number of one of them", hint=hint)
+    if name is not None and any(_is_named(one, name) for one in read_ended()):
+        raise Failure(Code.INTERACTION_ALREADY_FINAL, {"pointer": "ID", "hint": "`lineup interactions list` says how it ended"})
     raise Failure(Code.INTERACTION_NOT_FOUND, {"pointer": "ID", "expected": "a question that waits", "hint": hint})
 
 
-def _open_ones(setting: Setting) -> Iterator[JsonObject]:
+def _is_named(one: JsonObject, name: str) -> bool:
+    return name.removeprefix("#") in (str(one["number"]), one["interaction_id"])
+
+
+def _those(setting: Setting, state: str) -> Iterator[JsonObject]:
+    """Those in a state, newest first; of the ended ones only the newest _MAX_PAGES pages."""
     before: int | None = None
     for _ in range(_MAX_PAGES):
-        [value] = ask(setting, InteractionsList(state="open", before=before, limit=_PAGE))
+        [value] = ask(setting, InteractionsList(state=state, before=before, limit=_PAGE))
         yield from value["interactions"]
         if not value["more"]:
             return

@@ -13,7 +13,7 @@ import typer
 from hosts.agents.jsonl import MAX_LINE_BYTES, Door
 from hosts.agents.process import stamps
 from hosts.commands.setting import ANSWER_SECONDS, FormatOption, run_async, setting_of
-from hosts.homes import language_of
+from hosts.homes import MAX_RETENTION_DAYS, language_of
 from hosts.lines import LineReader, LineWriter
 from hosts.link import connect, hello
 from hosts.output import Exit, Failure, Format, usage, write_data
@@ -28,12 +28,27 @@ SaveFolderOption = Annotated[
 
 OpenOption = Annotated[bool, typer.Option("--open/--no-open", help="Open the browser.")]
 DemoOption = Annotated[bool, typer.Option("--demo", help="Start the demo Agent too: a fixed script, no network.")]
+RetentionOption = Annotated[
+    int | None,
+    typer.Option(
+        "--retention-days",
+        min=1,
+        max=MAX_RETENTION_DAYS,
+        help="Keep texts so many days (90); remembered for this home, taken by the next kernel that starts.",
+    ),
+]
 BindOption = Annotated[str, typer.Option("--bind", help="Listen on another address of this machine; plain HTTP, for a network you trust.")]
 
 
-def run(context: typer.Context, open_page: OpenOption = True, demo: DemoOption = False, bind: BindOption = LOOPBACK) -> None:
+def run(
+    context: typer.Context,
+    open_page: OpenOption = True,
+    demo: DemoOption = False,
+    bind: BindOption = LOOPBACK,
+    retention_days: RetentionOption = None,
+) -> None:
     """Open the page in the browser: talk to the Agent, use apps, answer what is asked."""
-    raise typer.Exit(_serve(context, bind, opens_browser=open_page, is_demo=demo))
+    raise typer.Exit(_serve(context, bind, opens_browser=open_page, is_demo=demo, retention_days=retention_days))
 
 
 def desktop(context: typer.Context, demo: DemoOption = False) -> None:
@@ -41,7 +56,15 @@ def desktop(context: typer.Context, demo: DemoOption = False) -> None:
     raise typer.Exit(_serve(context, LOOPBACK, is_window=True, is_demo=demo))
 
 
-def _serve(context: typer.Context, bind: str, *, opens_browser: bool = True, is_window: bool = False, is_demo: bool = False) -> Exit:
+def _serve(
+    context: typer.Context,
+    bind: str,
+    *,
+    opens_browser: bool = True,
+    is_window: bool = False,
+    is_demo: bool = False,
+    retention_days: int | None = None,
+) -> Exit:
     from hosts.web.address import AddressRefused, parse_address  # the server takes a while to import; the other verbs do without
     from hosts.web.host import Wish, run_web
 
@@ -55,6 +78,8 @@ def _serve(context: typer.Context, bind: str, *, opens_browser: bool = True, is_
             language=language_of(os.environ),
             environ=os.environ,
         )
+        if retention_days is not None:
+            setting.home.keep_retention_days(retention_days)
         return run_async(lambda: run_web(setting.launcher(), wish))
     except AddressRefused as refused:
         raise usage("this address is not taken", pointer="--bind", expected=refused.hint) from refused

@@ -58,7 +58,8 @@ def show_session(
     shown = SessionsShow(app_session_id=_id_of(setting, session), before=before, limit=limit)
     [value] = ask(setting, shown)
     more = [f"(more: --before {value['messages'][0]['number']})"] if value["more"] and value["messages"] else []
-    write_data(value, [*more, *(line for message in value["messages"] for line in _said(message))], chosen)
+    said = [line for message in value["messages"] for line in _said(message)]
+    write_data(value, [*more, *(said or ["(nothing was said while it was in front)"])], chosen)
 
 
 def _said(message: JsonObject) -> list[str]:

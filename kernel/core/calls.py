@@ -140,8 +140,9 @@ def cancel_asked(view: View, origin: Origin, stamp: Stamp, command: ToolCancelAs
     if call.status not in CALL_OPEN:
         raise Rejected(Code.CALL_ALREADY_FINAL)
     if call.app_scope == interaction_ends.SCOPE:
-        raise Rejected(Code.USE_DISMISS, Detail(pointer="/payload/call_id", hint="send interaction.dismiss"))
-    if call.delivered_life is None:
+        hint = "send interaction.dismiss" if origin.speaker is Speaker.AGENT else "answer it, or decline where that is offered"
+        raise Rejected(Code.USE_DISMISS, Detail(pointer="/payload/call_id", hint=hint))
+    if not call.delivered_life:
         finish(draft, call, CallEvent.CANCEL, code=Code.CANCELLED)
     elif call.cancel is Cancel.NONE:
         deadline = stamp.deadline_in(CANCEL_GRACE_MS)
@@ -158,7 +159,7 @@ def person_cancels(view: View, origin: Origin, stamp: Stamp, command: CallCancel
 
 
 def _ask_worker(draft: Draft, call: ToolCall) -> None:
-    if call.instance_id and call.delivered_life is not None:
+    if call.instance_id and call.delivered_life:
         message = ToolCancelRequested(call_id=call.call_id, grace_ms=CANCEL_GRACE_MS)
         draft.effect(SendToWorker(instance_id=call.instance_id, life=call.delivered_life, message=message))
 
@@ -170,7 +171,7 @@ def end_due(draft: Draft) -> None:
         call = draft.call(found.number) or found
         if call.cancel_deadline is not None and call.cancel_deadline.at_ms <= stamp.boottime_ms:
             finish(draft, call, CallEvent.CANCEL, code=Code.CANCELLED, report={"cancel": "stopped"}, by_worker=True)
-            if call.instance_id and call.delivered_life is not None:
+            if call.instance_id and call.delivered_life:
                 draft.effect(KillWorker(instance_id=call.instance_id, life=call.delivered_life))
         else:
             finish(draft, call, CallEvent.EXPIRE, code=Code.EXPIRED)
@@ -178,11 +179,11 @@ def end_due(draft: Draft) -> None:
 
 def withdraw(draft: Draft, call: ToolCall, *, is_crash: bool, max_attempts: int) -> None:
     """The worker that may have this call is gone: redeliver it, or end it when it may not run again (SPEC 6.8)."""
-    if call.delivered_life is None:
+    if not call.delivered_life:
         return
     attempts = call.attempts + (1 if is_crash else 0)
     descriptor = draft.view.descriptor(call.descriptor_digest)
-    back = replace(call, attempts=attempts, delivered_life=None, cancel_deadline=None, updated_at=draft.stamp.now)
+    back = replace(call, attempts=attempts, delivered_life=0, cancel_deadline=None, updated_at=draft.stamp.now)
     if call.cancel is not Cancel.NONE:
         finish(draft, back, CallEvent.CANCEL, code=Code.CANCELLED, report={"cancel": "stopped"}, by_worker=True)
     elif attempts >= max_attempts:

@@ -4,6 +4,8 @@ Rules:
 1. The outcome, its audit row and the App's inbox row are one decision. Arguments are forgotten with it.
 2. What happened is said as it is known: a host that was asked and never answered leaves `unknown`, not `failed`.
 3. An App that is gone is told nothing; its request has its outcome all the same.
+4. A question for a call waits no longer than the process that works on the call: delivered again, the call asks again, and two yeses
+   would do it twice. A question for no call outlives its process, over a restart too: nobody asks it a second time.
 """
 
 from __future__ import annotations
@@ -61,6 +63,15 @@ def end_of_instance(draft: Draft, instance: Instance) -> None:
     for found in draft.view.capabilities.open_requests():
         request = draft.capability_request(found.request_id) or found
         if request.instance_id == instance.instance_id and request.status is CapabilityStatus.ASKED:
+            end(draft, request, CapabilityEvent.CANCEL)
+
+
+def end_of_life(draft: Draft, instance: Instance) -> None:
+    """A process of the App is gone: what its calls were asking the person ends with it (rule 4)."""
+    for found in draft.view.capabilities.open_requests():
+        request = draft.capability_request(found.request_id) or found
+        is_of_call = request.instance_id == instance.instance_id and request.parent_call_number is not None
+        if is_of_call and request.status is CapabilityStatus.ASKED:
             end(draft, request, CapabilityEvent.CANCEL)
 
 

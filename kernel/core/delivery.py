@@ -2,7 +2,8 @@
 
 Rules:
 1. What is delivered is durable before: the frame is an effect of the turn that wrote `delivered_life`.
-2. Calls go once the worker subscribed and is started; a call that needs the foreground waits until its App is in front.
+2. Calls go once the worker subscribed and is started; a call that needs the foreground waits until its App is in front, but for
+   one that a life before had already: it goes on where it was, also behind (SPEC 6.8).
 3. Messages go in order, at most INBOX_WINDOW unacknowledged ones; after a crash one at a time, so that a poisonous one shows itself.
 """
 
@@ -31,7 +32,8 @@ def deliver_call(draft: Draft, call: ToolCall, instance: Instance) -> None:
     if instance.state not in _READY or not instance.tools_subscribed:
         return
     descriptor = draft.view.descriptor(call.descriptor_digest)
-    if descriptor.requires_foreground and instance.state is not InstanceState.FOREGROUND:
+    needs_front = descriptor.requires_foreground and call.delivered_life is None
+    if needs_front and instance.state is not InstanceState.FOREGROUND:
         return
     draft.put(replace(call, delivered_life=instance.life, updated_at=draft.stamp.now))
     message = ToolCalled(

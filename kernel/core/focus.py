@@ -87,7 +87,7 @@ def show(draft: Draft, instance: Instance) -> Instance:
 
 def _wake_waiting_calls(draft: Draft, instance_id: str) -> None:
     calls = draft.view.open_calls(instance_id)
-    if any(call.status is CallStatus.WAITING_FOR_APP and call.delivered_life is None for call in calls):
+    if any(call.status is CallStatus.WAITING_FOR_APP and not call.delivered_life for call in calls):
         draft.effect(Then(command=DeliverCalls(instance_id=instance_id)))
 
 
@@ -98,16 +98,19 @@ def announce(draft: Draft, instance: Instance) -> None:
 
 
 def revive(draft: Draft, instance: Instance) -> Instance:
-    """Give a suspended instance a new process; while the old one finishes, its exit does that (`process_gone`)."""
-    if instance.is_ending:
-        return instance
+    """Give a suspended instance a new process; while the old one finishes, its exit does that (`process_gone`).
+
+    An App that is not here has none to give: at a start without several Apps, the end of the first may bring the next to the front.
+    """
     manifest = draft.view.manifests.get(instance.app_scope)
+    if instance.is_ending or manifest is None:
+        return instance
     revived = replace(
         instance,
         state=machines.step(machines.INSTANCE, instance.state, InstanceEvent.REVIVE),
         life=instance.life + 1,
-        app_version=manifest.version if manifest else instance.app_version,
-        bundle_digest=manifest.bundle_digest if manifest else instance.bundle_digest,
+        app_version=manifest.version,
+        bundle_digest=manifest.bundle_digest,
         tools_subscribed=False,
         inbox_subscribed=False,
     )

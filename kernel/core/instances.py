@@ -11,7 +11,7 @@ Rules:
 
 from __future__ import annotations
 
-from kernel.core import calls, delivery, focus, interactions, machines, permissions, surface_life
+from kernel.core import calls, capability_ends, delivery, focus, interactions, machines, permissions, surface_life
 from kernel.core.decision import Decision, Detail, Draft, Origin, Rejected, Stamp, StartWorker, StopWorker, Then, View
 from kernel.core.events import Death, RouteCall, WorkerExited
 from kernel.core.limits import (
@@ -169,6 +169,7 @@ def withdraw_all(draft: Draft, instance: Instance, *, is_crash: bool) -> None:
     """Take back calls and messages from a life that is gone; a message that was there at too many crashes is parked."""
     for call in draft.view.open_calls(instance.instance_id):
         calls.withdraw(draft, call, is_crash=is_crash, max_attempts=MAX_ATTEMPTS)
+    capability_ends.end_of_life(draft, instance)
     if not is_crash:
         return
     for row in draft.view.inbox_rows(instance.instance_id, 0, INBOX_WINDOW):

@@ -13,7 +13,7 @@ from lineup_sdk.protocol.codes import Code
 
 
 def retry(view: View, origin: Origin, stamp: Stamp, command: InboxRetry) -> Decision:
-    """Send a parked message again. Its count of crashes begins anew: the person decided.
+    """Send a parked message again. Its crashes stay counted: it goes alone, and the next one it is there at parks it again.
 
     Raises: Rejected(call_not_found, app_instance_not_found, limit_exceeded).
     """
@@ -25,7 +25,7 @@ def retry(view: View, origin: Origin, stamp: Stamp, command: InboxRetry) -> Deci
     if instance.instance_id != row.instance_id:
         _require_room(view, instance, row)
     state = machines.step(machines.INBOX, row.state, InboxEvent.RETRY)
-    draft.put(replace(row, state=state, instance_id=instance.instance_id, crash_count=0, delivered_life=None))
+    draft.put(replace(row, state=state, instance_id=instance.instance_id, delivered_life=None))
     draft.audit("inbox.retried", number=row.number, instance_id=instance.instance_id)
     if instance.state is InstanceState.SUSPENDED:
         focus.revive(draft, instance)

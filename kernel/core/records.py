@@ -105,7 +105,7 @@ class ToolCall:
     updated_at: datetime
     instance_id: str | None = None
     attempts: int = 0  # crashes of its worker while it had the call
-    delivered_life: int | None = None  # the process life it was delivered to
+    delivered_life: int | None = None  # the process life it was delivered to; 0 = a life that is over had it
     raised: bool = False  # this call brought the App to the front
     # --- clocks
     deadline: Deadline | None = None

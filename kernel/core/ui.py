@@ -1,7 +1,8 @@
 """Questions of an App of its own, the extension `ui` (SPEC 7.4): off unless the Manifest requests it and the person allows it.
 
 Rules:
-1. Both are asked at the grant of the channel and again at every request: a revoked policy counts at once, and ends what is open.
+1. Both are asked at the grant of the channel and again at every request: a revoked policy counts at once, and ends what is open; one
+   that allows counts from the next process on (decision 0022).
 2. The owner is the instance that speaks; nothing in a request can name another.
 3. An App sees its own interactions only. A foreign id answers exactly as an unknown one.
 4. The clock of the call a question belongs to stands still while it is open (SPEC 6.6).
@@ -133,7 +134,8 @@ def _require_own(draft: Draft, interaction_id: str) -> Interaction:
 def _require_form(untrusted_request: JsonObject) -> tuple[InteractionKind, JsonObject]:
     asked = dict(untrusted_request)
     name = asked.pop("kind", None)
-    if name not in set(InteractionKind) or "presentation" in asked:  # the second is an option, not a part of what is shown
+    is_known = isinstance(name, str) and name in set(InteractionKind)
+    if not is_known or "presentation" in asked:  # that is an option, not a part of what is shown
         raise Rejected(Code.TOOL_INPUT_INVALID, Detail(pointer="/request", expected="a request of a known kind"))
     kind = InteractionKind(name)
     try:

@@ -1,7 +1,8 @@
 """Backup of a running kernel, and what a restore means for what was open (SPEC 4.6, 12).
 
 Rules:
-1. A restored database is older than the world: a call it holds open may long have ended. It is not run again; it ends as interrupted.
+1. A restored database is older than the world: a call it holds open may long have ended. It is not run again; it ends as interrupted,
+   though the Agent may have another end of it from after the backup (decision 0023).
 2. A backup is asked for in one turn and reported in another; both leave an audit row without its place.
 """
 

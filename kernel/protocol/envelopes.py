@@ -4,6 +4,7 @@ Rules:
 1. The outer part is checked first; without a readable one the envelope is refused and nothing of it is kept.
 2. An unknown type or version is not refused here: it becomes an InertMessage.
 3. A payload that does not fit its type is refused with its pointer.
+4. Null is a value: an optional field that is not there is absent, never null. What is taken here is what envelope.schema.json admits.
 """
 
 from __future__ import annotations
@@ -11,10 +12,11 @@ from __future__ import annotations
 import hashlib
 import re
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import cbor2
-from pydantic import AfterValidator, BaseModel, StringConstraints
+from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, StringConstraints
+from pydantic_core import PydanticCustomError
 
 from kernel.protocol import agent as a
 from kernel.protocol.strict import STRICT, Ident, Invalid, LongText, Refusal, ShortText, validate
@@ -24,7 +26,9 @@ from lineup_sdk.protocol.limits import MAX_BODY_BYTES, MAX_BODY_DEPTH
 from lineup_sdk.protocol.messages import JsonObject
 
 _TYPE = re.compile(r"lineup\.v([0-9]{1,4})\.[a-z_.]{1,64}")
-TIMESTAMP = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d{1,9})?([Zz]|[+-]\d\d:\d\d)")
+TIMESTAMP = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d{1,9})?([Zz]|[+-]\d\d:\d\d)", re.ASCII)
+
+_Field = TypeVar("_Field")
 
 
 def _require_timestamp(text: str) -> str:
@@ -34,7 +38,16 @@ def _require_timestamp(text: str) -> str:
     return text
 
 
+def _refuse_null(untrusted: object) -> object:
+    if untrusted is None:
+        raise PydanticCustomError("no_null", "null")
+    return untrusted
+
+
 Timestamp = Annotated[str, StringConstraints(max_length=40), AfterValidator(_require_timestamp)]
+Scope = Annotated[str, StringConstraints(min_length=1, max_length=64)]  # as a Manifest may have it
+ToolId = Annotated[str, StringConstraints(min_length=1, max_length=129)]  # scope, dot, verb
+Absent = Annotated[_Field | None, BeforeValidator(_refuse_null)]  # may be left out (rule 4)
 
 
 class _Outer(BaseModel):
@@ -42,8 +55,8 @@ class _Outer(BaseModel):
     type: Annotated[str, StringConstraints(min_length=1, max_length=128)]
     message_id: Ident
     conversation_id: Ident
-    app_scope: Ident | None = None
-    instance_id: Ident | None = None
+    app_scope: Absent[Scope] = None
+    instance_id: Absent[Ident] = None
     created_at: Timestamp
     payload: dict[str, Any]
 
@@ -56,10 +69,10 @@ class _Text(BaseModel):
 class _ToolCall(BaseModel):
     model_config = STRICT
     call_id: Ident
-    tool_id: Ident
-    inventory_revision: Ident | None = None
+    tool_id: ToolId
+    inventory_revision: Absent[Ident] = None
     input: dict[str, Any]
-    expires_at: Timestamp | None = None
+    expires_at: Absent[Timestamp] = None
 
 
 class _ToolCancel(BaseModel):
@@ -69,8 +82,8 @@ class _ToolCancel(BaseModel):
 
 class _Dismiss(BaseModel):
     model_config = STRICT
-    interaction_id: Ident | None = None
-    call_id: Ident | None = None
+    interaction_id: Absent[Ident] = None
+    call_id: Absent[Ident] = None
 
 
 class _AppMessage(BaseModel):
@@ -82,10 +95,10 @@ class _AppMessage(BaseModel):
 class _Task(BaseModel):
     model_config = STRICT
     task_id: Ident
-    title: ShortText
+    title: Annotated[ShortText, StringConstraints(min_length=1)]
     state: Annotated[str, StringConstraints(min_length=1, max_length=64)]
-    progress: float | None = None
-    summary: ShortText | None = None
+    progress: Absent[Annotated[float, Field(ge=0, le=100)]] = None  # percent
+    summary: Absent[ShortText] = None
 
 
 def parse_envelope(untrusted_envelope: JsonObject) -> a.AgentCommand:
@@ -161,7 +174,7 @@ def _tool_cancel(envelope: a.Envelope, payload: JsonObject) -> a.AgentCommand:
 
 def _dismiss(envelope: a.Envelope, payload: JsonObject) -> a.AgentCommand:
     checked = validate(_Dismiss, payload, "/payload")
-    if len(payload) != 1 or None in payload.values():
+    if len(payload) != 1:
         raise Invalid(Refusal(pointer="/payload", expected="either interaction_id or call_id", got_type="object", got_size=len(payload)))
     return a.InteractionDismissAsked(envelope=envelope, interaction_id=checked.interaction_id, call_id=checked.call_id)
 

@@ -12,7 +12,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, fields
-from typing import Annotated, Any, TypeVar, get_type_hints
+from types import NoneType, UnionType
+from typing import Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, create_model
 
@@ -67,7 +68,7 @@ BOUNDS: Mapping[str, Any] = {name: _strict(bound) for name, bound in bounds.BY_N
     "state": Any,
     "surface_id": Ident,
     "surface_version": Count,
-    "tool_id": Ident,
+    "tool_id": Annotated[str, StringConstraints(min_length=1, max_length=129)],  # scope, dot, verb
     "what": Ident,
 }
 _OWN_BOUNDS: Mapping[tuple[str, str], Any] = {place: _strict(bound) for place, bound in bounds.OWN.items()} | {
@@ -128,11 +129,16 @@ def _made_model(kind: type[Message]) -> type[BaseModel]:
     hints = get_type_hints(kind)
     members: dict[str, Any] = {}
     for member in fields(kind):
-        bound = _OWN_BOUNDS.get((kind.TYPE, member.name), BOUNDS.get(member.name, hints[member.name]))
-        is_optional = member.default is not MISSING
-        # An absent optional field takes its default; null on the wire is not an absent field and is refused.
-        members[member.name] = (bound, member.default) if is_optional else (bound, ...)
+        by_name = BOUNDS.get(member.name, _without_null(hints[member.name]))
+        bound = _OWN_BOUNDS.get((kind.TYPE, member.name), by_name)
+        members[member.name] = (bound, ... if member.default is MISSING else member.default)
     return create_model(kind.__name__, __config__=STRICT, **members)
+
+
+def _without_null(hint: Any) -> Any:
+    """An absent optional field takes its default; null on the wire is not an absent field and is refused."""
+    kinds = [kind for kind in get_args(hint) if kind is not NoneType]
+    return kinds[0] if get_origin(hint) is UnionType and len(kinds) == 1 else hint
 
 
 def parse_worker(untrusted_frame: JsonObject) -> tuple[Message, int | None]:

@@ -16,7 +16,6 @@ Rules:
 
 from __future__ import annotations
 
-import re
 import sys
 import traceback
 from collections import deque
@@ -30,6 +29,7 @@ import trio
 from lineup_sdk.calls import CallLife, ToolCall, ToolHandler, Tools
 from lineup_sdk.channel import ChannelClosed
 from lineup_sdk.errors import Refused, ToolFailed
+from lineup_sdk.protocol.bounds import TOKEN, shortened
 from lineup_sdk.protocol.codes import Code
 from lineup_sdk.protocol.messages import (
     ToolAccept,
@@ -42,7 +42,6 @@ from lineup_sdk.protocol.messages import (
 )
 from lineup_sdk.requests import Requests, Unsendable
 
-_REASON = re.compile(r"[a-z0-9_]{1,64}")
 _STORE_RETRY_SECONDS = 5.0  # as often as the kernel itself looks for room again (SPEC 12)
 
 Ending = ToolComplete | ToolFail | ToolCancel
@@ -98,7 +97,7 @@ class CallRunner:
         """Stop the handler of a call that got its outcome elsewhere."""
         life, _ = self._running.get(ended.call_id, (None, False))
         if life is not None:
-            life.end()
+            life.end(ended.status)
 
     async def _run(self) -> None:
         called, tool, life = self._arrived.popleft()  # tasks of one step start in any order: each takes the oldest call
@@ -173,8 +172,8 @@ _UNTAKEN = {Code.LIMIT_EXCEEDED.value: "output_too_large", Code.TOOL_OUTPUT_INVA
 
 def _failure(call_id: str, error: Exception) -> ToolFail:
     leaf = _only_leaf(error)
-    if isinstance(leaf, ToolFailed) and _REASON.fullmatch(leaf.reason):
-        return ToolFail(call_id=call_id, reason=leaf.reason, message=leaf.message)
+    if isinstance(leaf, ToolFailed) and type(leaf.reason) is str and TOKEN.holds(leaf.reason):
+        return ToolFail(call_id=call_id, reason=leaf.reason, message=shortened(leaf.message))
     traceback.print_exception(error, file=sys.stderr)
     return ToolFail(call_id=call_id, reason="handler_error")
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 import trio
 
 from lineup_sdk.errors import Refused
+from lineup_sdk.protocol.bounds import shortened
 from lineup_sdk.protocol.codes import Code
 from lineup_sdk.protocol.limits import PROGRESS_PER_SECOND
 from lineup_sdk.protocol.messages import (
@@ -53,8 +54,8 @@ class Tools:
         await self._requests.request(ToolComplete(call_id=call_id, result=result))
 
     async def fail(self, call_id: str, reason: str, message: str | None = None) -> None:
-        """End a call as failed. Raises: as complete."""
-        await self._requests.request(ToolFail(call_id=call_id, reason=reason, message=message))
+        """End a call as failed; a message over 1,000 characters is cut. Raises: as complete; Unsendable for a reason that is no token."""
+        await self._requests.request(ToolFail(call_id=call_id, reason=reason, message=shortened(message)))
 
     async def cancel(self, call_id: str, reason: str | None = None) -> None:
         """End a call as cancelled. Raises: as complete."""
@@ -72,10 +73,11 @@ class CallLife:
     scope: trio.CancelScope = field(default_factory=trio.CancelScope)
     cancel_requested: trio.Event = field(default_factory=trio.Event)
     is_ended: bool = False
+    ended_as: str | None = None
 
-    def end(self) -> None:
-        """The call has its outcome: stop the handler, send nothing more."""
-        self.is_ended = True
+    def end(self, status: str | None = None) -> None:
+        """The call has its outcome, this one if the kernel said which: stop the handler, send nothing more."""
+        self.is_ended, self.ended_as = True, status
         self.scope.cancel()
 
 
@@ -99,6 +101,14 @@ class ToolCall:
         return self._life.is_ended
 
     @property
+    def ended_as(self) -> str | None:
+        """How the call ended elsewhere, while this handler ran: cancelled, expired or failed; None while it did not.
+
+        Its handler is being stopped then: what it does about that stands in a `finally`, under a shield. Source: SPEC 6.7, 8.2.
+        """
+        return self._life.ended_as
+
+    @property
     def is_cancel_requested(self) -> bool:
         """True once somebody asked to cancel it."""
         return self._life.cancel_requested.is_set()
@@ -112,9 +122,9 @@ class ToolCall:
         await self._ask(self._tools.cancel_seen(self.call_id))
 
     async def progress(self, *, percent: float | None = None, message: str | None = None, data: JsonObject | None = None) -> bool:
-        """Report progress; percent is 0..100. Waits for its turn when it comes more than 4 times a second.
+        """Report progress; percent is 0..100, message at most 1,000 characters. Waits for its turn when it comes over 4 times a second.
 
-        Returns False when the kernel had no room for it even later. Raises: Refused(tool_output_invalid, call_already_final).
+        Returns False when the kernel had no room for it even later. Raises: Refused(tool_output_invalid, call_already_final), Unsendable.
         """
         for has_waited in (False, True):
             await self._wait_progress_turn()
@@ -144,7 +154,7 @@ class ToolCall:
         self._life.is_ended = True
 
     async def fail(self, reason: str, message: str | None = None) -> None:
-        """End the call as failed now. Raises: Refused(call_already_final, app_disabled)."""
+        """End the call as failed now; a message over 1,000 characters is cut. Raises: Refused(call_already_final, app_disabled)."""
         await self._ask(self._tools.fail(self.call_id, reason, message))
         self._life.is_ended = True
 

@@ -15,7 +15,10 @@ class Refused(Exception):
 
 
 class ToolFailed(Exception):
-    """Raise it in a tool handler to end the call as failed. `reason` is a short token ([a-z0-9_], at most 64), not a sentence."""
+    """Raise it in a tool handler to end the call as failed. `reason` is a short token ([a-z0-9_], at most 64), not a sentence.
+
+    `message` is for people; over 1,000 characters it is cut, so that the failure itself always arrives.
+    """
 
     def __init__(self, reason: str, message: str | None = None) -> None:
         super().__init__(reason)

@@ -4,7 +4,8 @@ Use: `await requests.request(message)` for the reply; `await requests.post(messa
 Rules:
 1. A frame is queued before `post` waits for anything, as long as fewer than MAX_IN_FLIGHT replies are owed: what is posted in
    one step leaves in one write.
-2. Every value is walked before it leaves. What the wire does not admit is the author's mistake (Unsendable), never a wire error.
+2. Every value is held against its message and walked before it leaves. What the wire does not admit is the author's mistake
+   (Unsendable), never a wire error: that would cost the instance its life.
 3. A slot belongs to the reply that is owed, not to the task that waits: a cancelled wait gives it back only when the reply comes.
 4. A reply nobody asked for, or of a wrong shape, is a ProtocolViolation.
 """
@@ -20,18 +21,25 @@ from lineup_sdk.errors import Refused
 from lineup_sdk.protocol.codes import Code
 from lineup_sdk.protocol.framing import ProtocolViolation, check_value
 from lineup_sdk.protocol.limits import MAX_WORKER_FRAME_BYTES
-from lineup_sdk.protocol.messages import Chunk, JsonObject, Message, Reply, to_frame
-from lineup_sdk.protocol.parsing import CONTENT_FOLLOWS, check_reply
+from lineup_sdk.protocol.messages import FROM_WORKER, Chunk, JsonObject, Message, Reply, to_frame
+from lineup_sdk.protocol.parsing import CONTENT_FOLLOWS, BadField, check_fields, check_reply
 
 MAX_IN_FLIGHT = 256  # above the 64 calls an instance may have open (SPEC 16), each with an accept and an ending
 
 
 class Unsendable(ValueError):
-    """A value holds something no wire admits: `reason` is a fixed word such as number, integer_range, key, value_kind, depth."""
+    """A value holds something no wire admits: `reason` is a fixed word such as number, integer_range, key, value_kind, depth.
 
-    def __init__(self, reason: str) -> None:
-        super().__init__(f"the value cannot travel: {reason}")
+    field_kind, field_bound and field_missing tell of an argument that is not what its message says: `pointer` names it (`/call_id`),
+    `expected` says what it has to be.
+    """
+
+    def __init__(self, reason: str, pointer: str = "", expected: str = "") -> None:
+        place = f" at {pointer}: expected {expected}" if pointer else ""
+        super().__init__(f"the value cannot travel: {reason}{place}")
         self.reason = reason
+        self.pointer = pointer
+        self.expected = expected
 
 
 class Content:
@@ -195,7 +203,10 @@ class Requests:
                 raise ChannelClosed
             raise RuntimeError("this MiniApp is not being served: the kernel can be asked from its handlers only")
         try:
+            check_fields(FROM_WORKER[frame["type"]], {name: value for name, value in frame.items() if name not in ("type", "id")})
             check_value(frame)
+        except BadField as bad:
+            raise Unsendable(bad.reason, bad.pointer, bad.expected) from None
         except ProtocolViolation as violation:
             raise Unsendable(violation.reason) from None
         try:

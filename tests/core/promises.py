@@ -63,9 +63,9 @@ def _calls(view: DictView) -> Iterator[str]:
             instance = view.instance(call.instance_id or "")
             if instance is None or instance.state in {*INSTANCE_FINAL, InstanceState.STOPPING} or is_at_rest(instance):
                 yield f"L2 {name} waits for nobody"
-            elif call.delivered_life not in {None, instance.life}:
+            elif call.delivered_life not in {None, 0, instance.life}:
                 yield f"INV-21 {name} is with an older life"
-        if call.status is CallStatus.RUNNING and call.delivered_life is None:
+        if call.status is CallStatus.RUNNING and not call.delivered_life:
             yield f"INV-01 {name} was never delivered"
 
 

@@ -7,6 +7,7 @@ from itertools import permutations
 
 import pytest
 
+from kernel.core import events
 from kernel.core.capability_records import CapabilityRequest
 from kernel.core.limits import (
     HOST_ACTION_MS,
@@ -17,7 +18,7 @@ from kernel.protocol import host_capabilities as hc
 from lineup_sdk.protocol import messages as m
 from lineup_sdk.protocol.codes import Code
 from tests.core.capability_desk import NOTICE, Desk, desk, view
-from tests.core.world import PERSON
+from tests.core.world import KERNEL, PERSON
 
 # --------------------------------------------------------------------------------- unknown
 
@@ -75,6 +76,26 @@ def test_attached_views_are_of_one_run() -> None:
     world.boot()
     world.start(world.current("board").instance_id)
     assert world.ask().code is Code.CAPABILITY_UNSUPPORTED
+
+
+@pytest.mark.clause("6.8")
+@pytest.mark.clause("10")
+@pytest.mark.parametrize("end", ["restart", "crash"])
+def test_a_call_that_is_delivered_again_finds_no_question_of_its_lost_process_and_its_time_goes_on(end: str) -> None:
+    world = desk()
+    world.running("c1", "board.peek")
+    of_call, of_none = world.asked(parent_call_id="c1"), world.asked()
+    board = world.current("board")
+    if end == "restart":
+        world.boot()
+    else:
+        world.say(KERNEL, events.WorkerExited(instance_id=board.instance_id, life=board.life, death=events.Death.CRASH))
+    assert [world.status(of_call), world.status(of_none)] == [CapabilityStatus.CANCELLED, CapabilityStatus.ASKED]
+    assert [(one["request_id"], one["status"]) for one in world.results()] == [(of_call, "cancelled")]
+    assert (world.call("c1").human_waits, world.call("c1").held_ms) == (0, None)
+    assert world.call("c1").deadline is not None
+    assert world.answer(of_call, "once").code is Code.CAPABILITY_DENIED
+    assert world.executed == []
 
 
 # --------------------------------------------------------------------------------- the call it belongs to

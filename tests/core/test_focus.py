@@ -9,7 +9,7 @@ import pytest
 from kernel.core.decision import StartWorker
 from kernel.core.events import Death, MemoryRanShort
 from kernel.core.limits import PERSON_ACT_WINDOW_MS
-from kernel.core.machines import InstanceState
+from kernel.core.machines import CallStatus, InstanceState
 from kernel.protocol import host as h
 from kernel.protocol.host_sessions import AppOpen, ModeRequest
 from lineup_sdk.protocol import messages as m
@@ -194,6 +194,25 @@ def test_a_call_that_needs_the_front_is_delivered_when_its_app_comes_there_by_an
     world.start(board)
     assert world.call("c1").delivered_life is None
     path(world, board)
+    assert world.call("c1").delivered_life == world.instance(board).life
+
+
+@pytest.mark.clause("6.8")
+@pytest.mark.clause("6.9")
+@pytest.mark.parametrize("is_kernel", [False, True])
+def test_a_call_that_was_at_work_behind_is_delivered_again_behind(is_kernel: bool) -> None:
+    world = world_with_chat()
+    opened(world, "board")
+    board = world.current("board").instance_id
+    world.running("c1", "board.present")
+    opened(world, "notes")  # the person moves away while it works
+    if is_kernel:
+        world.boot()
+    else:
+        world.die(board)
+    assert world.call("c1").status is CallStatus.WAITING_FOR_APP
+    world.start(board)
+    assert world.instance(board).state is BACKGROUND
     assert world.call("c1").delivered_life == world.instance(board).life
 
 

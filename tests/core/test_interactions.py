@@ -13,7 +13,14 @@ from kernel.core.events import Death, NoticePresented, PresentInteraction, Route
 from kernel.core.machines import CallStatus, InstanceState, InteractionStatus
 from kernel.core.records import InboxRow, Instance, Interaction, OutboxKind, OutboxRow, Place, TimelineMessage, decode_body
 from kernel.protocol import host as h
-from kernel.protocol.agent import INTERACTION_ANSWER, INTERACTION_CARD, INTERACTION_DISMISS, InteractionDismissAsked, ToolInvoke
+from kernel.protocol.agent import (
+    INTERACTION_ANSWER,
+    INTERACTION_CARD,
+    INTERACTION_DISMISS,
+    InteractionDismissAsked,
+    ToolCancelAsked,
+    ToolInvoke,
+)
 from kernel.protocol.host_interactions import InteractionAnswer, InteractionMove, PolicySet
 from lineup_sdk.protocol.codes import Code
 from lineup_sdk.protocol.interaction_messages import InteractionPresented
@@ -344,3 +351,15 @@ def test_a_question_can_name_no_instance_and_no_other_scope() -> None:
     world = asking_world()
     assert world.invoke("c2", "interaction.confirm", CONFIRM, instance_id="ins_board").code is Code.APP_INSTANCE_NOT_FOUND
     assert world.invoke("c3", "interaction.confirm", CONFIRM, app_scope="board").code is Code.APP_SCOPE_MISMATCH
+
+
+@pytest.mark.clause("6.7")
+def test_who_cancels_a_question_is_told_what_ends_it_instead() -> None:
+    world = asking_world()
+    asked = world.say(AGENT, ToolCancelAsked(envelope=None, call_id="c1"))
+    by_person = world.say(PERSON, h.CallCancel(call_id="c1"))
+    assert {asked.code, by_person.code} == {Code.USE_DISMISS}
+    assert asked.detail is not None
+    assert by_person.detail is not None
+    assert "interaction.dismiss" in str(asked.detail.hint)
+    assert "interaction.dismiss" not in str(by_person.detail.hint)

@@ -40,14 +40,18 @@ def test_a_parked_message_is_delivered_again_when_the_person_says_so() -> None:
 
 
 @pytest.mark.clause("5.4")
-def test_a_retried_message_that_kills_twice_more_is_parked_again() -> None:
+def test_a_retried_message_goes_alone_and_is_parked_again_at_its_next_crash_with_all_its_tries_and_crashes() -> None:
     world, number = world_with_parked()
+    outer = envelope("m2", APP_MESSAGE, app_scope="board")
     world.wait(61_000)
-    world.say(PERSON, InboxRetry(number=number))
-    for _ in range(2):
-        world.die("ins_board")
-        world.start("ins_board")
-    assert [row.state for row in world.rows(InboxRow)] == [InboxState.PARKED]
+    world.tell("ins_board", m.InboxSubscribe())
+    retried = world.say(PERSON, InboxRetry(number=number))
+    behind = world.say(AGENT, AppMessageReceived(envelope=outer, topic="board.note", body={}))
+    assert (delivered(retried), delivered(behind)) == (["m1"], [])
+    world.die("ins_board")
+    [row, _] = sorted(world.rows(InboxRow), key=lambda row: row.number)
+    assert (row.state, row.delivery_count, row.crash_count) == (InboxState.PARKED, 3, 3)
+    assert delivered(world.start("ins_board")) == ["m2"]
 
 
 @pytest.mark.clause("5.4")

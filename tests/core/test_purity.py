@@ -18,7 +18,7 @@ CORE = [path for path in FILES if path.parent == Path(kernel.core.__path__[0])]
 # Everything else is refused: a new import is thought about here.
 ALLOWED = {
     "__future__", "cbor2", "collections", "copy", "dataclasses", "datetime", "enum", "functools", "hashlib", "io", "json", "jsonschema_rs",
-    "kernel", "lineup_sdk", "math", "pydantic", "pydantic_core", "re", "struct", "typing", "unicodedata",
+    "kernel", "lineup_sdk", "math", "pydantic", "pydantic_core", "re", "struct", "types", "typing", "unicodedata",
 }  # fmt: skip
 OWN = {"kernel.core", "kernel.protocol", "lineup_sdk.protocol"}
 IMPURE_NAMES = {"breakpoint", "compile", "eval", "exec", "input", "open", "print", "__import__"}

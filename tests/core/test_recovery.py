@@ -95,6 +95,19 @@ def test_an_app_that_is_gone_takes_its_calls_with_it_and_the_one_behind_it_comes
         assert world.instance("ins_notes").state is InstanceState.STARTING
 
 
+@pytest.mark.clause("12")
+def test_several_apps_that_are_gone_end_and_none_of_them_gets_a_process() -> None:
+    """The end of one brings the next to the front, which is gone as well."""
+    for order in (["notes", "board"], ["board", "notes"]):
+        instances = [{"app": app, "state": "foreground" if app == order[-1] else "background"} for app in ("board", "notes")]
+        world = world_of({"instances": instances, "focus": order})
+        started = world.boot(manifests={scope: one for scope, one in MANIFESTS.items() if scope not in order})
+        assert [world.instance(f"ins_{app}").state for app in order] == [InstanceState.STOPPED] * 2
+        assert [
+            effect for effect in started.effects if isinstance(effect, StartWorker) and effect.instance_id in {"ins_board", "ins_notes"}
+        ] == []
+
+
 @pytest.mark.clause("4.4")
 @pytest.mark.invariant("53")
 def test_other_manifests_make_a_new_revision_once_and_the_agent_is_told() -> None:

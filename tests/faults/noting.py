@@ -1,8 +1,8 @@
 """Notes which `except` handlers of the product are entered, and forces chosen ones: its modules are compiled with two more calls.
 
-Use: `install(file, forced)` before the first import of the product; every handler's name is added to that file once. A handler in `forced`
-is entered the first time its `try` is begun: an exception of the kind it takes is raised there, with the marker in all its texts
-(marked.py). `handlers()` lists all there are, so that a new one is known at once.
+Use: `forced = install(file)` before the first import of the product; every handler's name is added to that file once. A handler whose
+name is put into `forced` is entered the next time its `try` is begun: an exception of the kind it takes is raised there, once, with the
+marker in all its texts (marked.py). `handlers()` lists all there are, so that a new one is known at once.
 A name is "<module> <function> <exceptions>", so that it outlives a moved line; a second one of that name in its file ends in " 2".
 """
 
@@ -13,7 +13,7 @@ import builtins
 import os
 import sys
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from pathlib import Path
 from types import CodeType, ModuleType
@@ -94,10 +94,10 @@ class _Finder:
         return spec
 
 
-def install(file: str, forced: Collection[str] = ()) -> None:
-    """Let every module of the product that is imported from now on note its handlers, and force those once."""
+def install(file: str) -> set[str]:
+    """Let every module of the product that is imported from now on note its handlers. Returns the set of those that are to be forced."""
     noted: set[str] = set()
-    waiting = set(forced)
+    waiting: set[str] = set()
     descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
 
     def note(name: str) -> None:
@@ -106,8 +106,6 @@ def install(file: str, forced: Collection[str] = ()) -> None:
             os.write(descriptor, name.encode() + b"\n")
 
     def force(name: str, kinds: Callable[[], Any]) -> None:
-        if os.environ.get("TRACE_TRIES") and ("T " + name) not in noted:
-            noted.add("T " + name); os.write(descriptor, b"T " + name.encode() + b"\n")
         if name in waiting:
             waiting.discard(name)
             raise marked_exception(kinds())
@@ -116,3 +114,4 @@ def install(file: str, forced: Collection[str] = ()) -> None:
     setattr(names, _NOTE, note)
     setattr(names, _FORCE, force)
     sys.meta_path.insert(0, _Finder())
+    return waiting

@@ -1,76 +1,42 @@
 """No word of anybody's reaches a log, an audit row or an error line (SPEC 17, INV-56).
 
-One marker stands in everything that comes from outside: arguments, results, messages, titles, ids, progress, output, saved state, names
-that do not exist, the path of the home. It may be in kernel.db, and nowhere else that the kernel writes.
+One marker stands in everything that comes from outside: arguments, results, messages, titles, questions, answers, drafts, surfaces,
+artifacts, consents, ids, progress, output, saved state, names that do not exist, the path of the home. It may be in kernel.db and in
+artifacts, and nowhere else that the kernel writes. Every code there is is said in this run.
 """
 
 from __future__ import annotations
 
 import json
+import shutil
 import signal
-import subprocess
-import sys
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 import pytest
 import trio
 
-from kernel.protocol.host import AppClose, AppDisable, AppEnable, CallCancel, CallInvoke, FocusRaise, HostHello, LogsRead, MessageSend
+from kernel.protocol.host import (
+    AppClose,
+    AppDisable,
+    AppEnable,
+    CallCancel,
+    CallInvoke,
+    FocusRaise,
+    HostHello,
+    KernelStop,
+    LogsRead,
+    MessageSend,
+)
 from lineup_sdk.protocol.codes import Code
-from lineup_sdk.protocol.messages import UNGRANTED_TYPES
-from tests.faults import noting
+from lineup_sdk.protocol.messages import UNGRANTED_TYPES, JsonObject
+from tests.faults.canary_acts import ACTS, Stage, canary_apps
+from tests.faults.canary_judge import offline, telling_details, telling_files, telling_lines, words_in
+from tests.faults.marked import MARK
 from tests.faults.test_moments import program
-from tests.processes.kernel_under_test import ROOT, KernelUnderTest
+from tests.processes.kernel_under_test import PROGRAM, KernelUnderTest
 from tests.processes.peers import Agent, Peer, Person
-
-MARK = "canary4e91"
-
-# Not to be had from a kernel that runs; where the tree raises them, and which test has them instead.
-ELSEWHERE = {
-    Code.ANSWER_INVALID: "tests/processes/test_interactions.py",
-    Code.ARTIFACT_NOT_FOUND: "tests/core/test_artifacts.py",
-    Code.CAPABILITY_UNSUPPORTED: "tests/core/test_capabilities.py",
-    Code.DIGEST_MISMATCH: "tests/processes/test_surfaces.py",
-    Code.EXPIRED: "tests/core",
-    Code.INTERRUPTED: "tests/processes/test_kill.py",
-    Code.INTERACTION_ALREADY_FINAL: "tests/processes/test_interactions.py",
-    Code.INTERACTION_NOT_FOUND: "tests/processes/test_interactions.py",
-    Code.MODE_UNAVAILABLE: "tests/processes/test_interact.py",
-    Code.MANIFEST_INVALID: "tests/processes/test_life.py",
-    Code.SANDBOX_INCOMPLETE: "tests/processes/test_life.py",
-    Code.SIZE_MISMATCH: "tests/processes/test_surfaces.py",
-    Code.STALE_MOUNT: "tests/processes/test_surfaces.py",
-    Code.STORE_CORRUPT: "tests/processes/test_life.py",
-    Code.STORE_FOREIGN: "tests/processes/test_life.py",
-    Code.STORE_FULL: "tests/faults/test_moments.py",
-    Code.STORE_LOCKED: "tests/processes/test_life.py",
-    Code.STORE_NEWER: "tests/processes/test_life.py",
-    Code.SURFACE_UNAVAILABLE: "tests/core",
-    Code.USE_DISMISS: "tests/processes/test_interactions.py",
-    Code.VERSION_CONFLICT: "tests/processes/test_surfaces.py",
-    Code.UNAVAILABLE: "tests/processes/test_upkeep.py",
-    Code.UNKNOWN: "tests/faults/test_moments.py",
-}
-
-
-# The handlers that face what comes from outside: this run is worth nothing if it does not go through them.
-FACING = {
-    "kernel.__main__ _serve BaseException",
-    "kernel.agent_port _command_of Invalid",
-    "kernel.core.routing invoke Rejected",
-    "kernel.host_port _take Rejected",
-    "kernel.listener _read_hello (ProtocolViolation, Invalid)",
-    "kernel.protocol.strict validate ValidationError",
-    "kernel.turns _decide Rejected",
-    "kernel.worker_port _read (ProtocolViolation, ChannelOverflow)",
-    "kernel.worker_port _turns_of Denied",
-}
-
-
-def marked(folder: Path) -> Path:
-    """A home whose own path holds the marker."""
-    return folder / f"home-{MARK}"
+from tests.processes.test_life import be_foreign, be_newer, flip_a_byte
 
 
 async def say_everything(person: Person, agent: Agent) -> None:
@@ -141,11 +107,11 @@ async def be_refused(person: Person, agent: Agent) -> None:
         ("app.message", {"topic": "fixture.go", "body": {MARK: MARK * 6_000}}, {"app_scope": "fixture"}),
     ):
         assert not (await agent.send(kind, body, **more))["accepted"]
-    instance = await person.instance("fixture", "background")
+    await person.instance("fixture", "background")
     waiting = await agent.invoke("fixture.slow", {"key": MARK})
     for message in (
         CallCancel(call_id=MARK),
-        AppClose(instance_id=instance["instance_id"]),
+        AppClose(instance_id=MARK),
         AppDisable(name=MARK),
         AppDisable(name="chat"),
         FocusRaise(instance_id=MARK),
@@ -183,86 +149,96 @@ async def break_the_wire(kernel: KernelUnderTest, agent: Agent, nursery: trio.Nu
     return peers
 
 
-def words_in(value: Any) -> set[str]:
-    """Every text that was said in these frames."""
-    if isinstance(value, dict):
-        return set().union(*(words_in(member) for member in value.values()))
-    if isinstance(value, list):
-        return set().union(*(words_in(member) for member in value))
-    return {value} if isinstance(value, str) else set()
+def homes_in(folder: Path) -> list[Path]:
+    """Every home that was begun there."""
+    return [path.parent for path in folder.glob("*/kernel.lock")]
 
 
-def codes_in(value: Any) -> set[str]:
-    """Every code that was said in these frames as one."""
-    if isinstance(value, dict):
-        own = {value[name] for name in ("code", "error_code", "error") if isinstance(value.get(name), str)}
-        return own.union(*(codes_in(member) for member in value.values()))
-    return set().union(*(codes_in(member) for member in value)) if isinstance(value, list) else set()
+Start = Callable[..., KernelUnderTest]
 
 
-def details_in(value: Any) -> list[Any]:
-    """Every detail, and every report's detail, that was said in these frames."""
-    if isinstance(value, dict):
-        own = [value["detail"]] if "detail" in value else []
-        return own + [one for member in value.values() for one in details_in(member)]
-    return [one for member in value for one in details_in(member)] if isinstance(value, list) else []
+async def start_in_vain(start: Start, nursery: trio.Nursery, home: Path) -> list[JsonObject]:
+    """Every way in which a kernel may not start: what it said to its launcher."""
+    frames: list[JsonObject] = []
+
+    async def refused(at: Path, *, program: Sequence[str] = PROGRAM, apps: Sequence[Path] = ()) -> None:
+        person = await start(at, program=program, apps=apps).first_view(nursery)
+        await person.wait_closed()
+        frames.extend(person.frames)
+
+    running = start(home)
+    person = await running.first_view(nursery)
+    await refused(home)  # store_locked
+    assert (await person.ask(KernelStop()))["accepted"]
+    await person.wait_closed()
+    frames += person.frames
+    for damage in (flip_a_byte, be_newer, be_foreign):
+        damaged = home.with_name(f"{damage.__name__}-{MARK}")
+        shutil.copytree(home, damaged, ignore=shutil.ignore_patterns("*.sock"))
+        damage(damaged / "kernel.db")
+        await refused(damaged)
+    bad = home.with_name(f"bad-{MARK}")
+    bad.mkdir()
+    (bad / "manifest.json").write_text(json.dumps({"app_scope": MARK, "title": MARK, MARK: MARK}))
+    await refused(home.with_name(f"other-{MARK}"), apps=[bad])
+    await refused(home.with_name(f"lame-{MARK}"), program=("-m", "tests.processes.lame_kernel"))
+    return frames
 
 
-def said_offline(kernel: KernelUnderTest) -> bytes:
-    """What the kernel's own commands write about this home."""
-    said = b""
-    for words in (("audit", "export"), ("audit", "verify"), ("serve", "--app-folder", str(kernel.home))):
-        command = [sys.executable, "-m", "kernel", *words, "--home", str(kernel.home)]
-        done = subprocess.run(command, cwd=ROOT, capture_output=True, check=False, timeout=60)
-        said += done.stdout + done.stderr
-    return said
+async def break_and_fill(start: Start, nursery: trio.Nursery, home: Path) -> list[JsonObject]:
+    """A turn that breaks with everything it wrote in the text of its exception, and a full disk."""
+    for moment, command in (("broken", "ToolInvoke"), ("full", "message.send")):
+        kernel = start(home, program=program(moment, command))
+        last = await kernel.first_view(nursery)
+        door = await kernel.agent(nursery)
+        door.submit(door.envelope("tool.call", {"call_id": MARK, "tool_id": MARK, "inventory_revision": MARK, "input": {MARK: MARK}}))
+        if moment == "full":  # it waits for room; the person is refused
+            assert (await last.ask(MessageSend(text=MARK)))["code"] == "store_full"
+            kernel.kill()
+        assert await kernel.wait_exited() == (1 if moment == "broken" else -signal.SIGKILL)
+        kernel.close()
+    return last.frames
 
 
 @pytest.mark.clause("17")
 @pytest.mark.invariant("56")
 @pytest.mark.invariant("57")
-async def test_no_word_of_anybody_is_in_what_the_kernel_writes(
-    reaping: None, apps: list[Path], tmp_path: Path, nursery: trio.Nursery
+async def test_no_word_of_anybody_is_in_what_the_kernel_writes_and_every_code_is_said(
+    reaping: None, tmp_path: Path, nursery: trio.Nursery
 ) -> None:
-    log = tmp_path / "kernel.log"
-    notes = tmp_path / "notes"
-    kernel = KernelUnderTest.start(marked(tmp_path), log, apps=apps, program=program("never", notes=str(notes)))
+    home, log = tmp_path / f"home-{MARK}", tmp_path / "kernel.log"
+    (tmp_path / "apps").mkdir()
+    folders = canary_apps(tmp_path / "apps")
+    started: list[KernelUnderTest] = []
+
+    def start(at: Path, *, program: Sequence[str] = PROGRAM, apps: Sequence[Path] = folders) -> KernelUnderTest:
+        started.append(KernelUnderTest.start(at, log, apps=apps, program=program))
+        return started[-1]
+
     try:
-        person = await kernel.first_view(nursery)
-        agent = await kernel.agent(nursery)
+        stage = Stage(start(home), nursery)
+        stage.peers.append(person := await stage.kernel.first_view(nursery))
+        agent = await stage.agent()
         await say_everything(person, agent)
         await be_refused(person, agent)
-        peers = await break_the_wire(kernel, agent, nursery)
-        await kernel.kill_all()
-        kernel.close()
-        for moment, command in (("broken", "ToolInvoke"), ("full", "message.send")):
-            kernel = KernelUnderTest.start(kernel.home, log, apps=apps, program=program(moment, command, str(notes)))
-            last = await kernel.first_view(nursery)
-            door = await kernel.agent(nursery)
-            door.submit(door.envelope("tool.call", {"call_id": MARK, "tool_id": MARK, "inventory_revision": MARK, "input": {MARK: MARK}}))
-            if moment == "full":  # it waits for room; the person is refused
-                assert (await last.ask(MessageSend(text=MARK)))["code"] == "store_full"
-                kernel.kill()
-            assert await kernel.wait_exited() == (1 if moment == "broken" else -signal.SIGKILL)
-            kernel.close()
+        stage.peers += await break_the_wire(stage.kernel, agent, nursery)
+        agent.close()
+        await agent.wait_closed()
+        for act in ACTS:
+            await act(stage)
+        await stage.kernel.kill_all()
+        frames = stage.frames + await break_and_fill(start, nursery, home) + await start_in_vain(start, nursery, home)
     finally:
-        kernel.close()
+        for kernel in started:
+            kernel.close()
 
-    frames = [frame for peer in (person, agent, *peers) for frame in peer.frames]
-    assert MARK in json.dumps(frames)
-    # A pointer may name the property that its asker sent; what stood there is told by type and size.
-    assert [detail for detail in details_in(frames) if MARK in json.dumps(detail | {"pointer": ""})] == []
-    written = {path.name: path.read_bytes() for path in kernel.home.rglob("*") if path.is_file()} | {"log": log.read_bytes()}
-    assert MARK.encode() in written["kernel.db"] + written["kernel.db-wal"]
-    exported = said_offline(kernel)
-    assert b"call.failed" in exported
-    assert b"kernel.bug" in written["log"]
-    for name, data in (written | {"exported": exported}).items():
-        if not name.startswith("kernel.db"):
-            assert MARK.encode() not in data, name
-    codes = {one.value for one in Code}
-    assert codes_in(frames) <= codes
-    assert codes - words_in(frames) == {code.value for code in ELSEWHERE}
-    entered = set(notes.read_text().splitlines())
-    assert entered <= noting.handlers()
-    assert FACING - entered == set()
+    assert MARK.encode() in (home / "kernel.db").read_bytes()
+    assert MARK in json.dumps(frames, default=str)
+    assert telling_details(frames) == []
+    assert [name for folder in homes_in(tmp_path) for name in telling_files(folder)] == []
+    said = [log.read_text(), *(offline(*words, "--home", str(home)).decode() for words in (("audit", "export"), ("audit", "verify")))]
+    assert [line for text in said for line in telling_lines(text)] == []
+    assert '"event": "call.failed"' in said[1]
+    assert "kernel.bug" in said[0]
+    lines = [json.loads(line) for text in said for line in text.splitlines()]
+    assert {one.value for one in Code} - words_in([*frames, *lines]) == set()

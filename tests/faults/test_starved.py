@@ -91,7 +91,7 @@ class Kernel:
         return [(outcome.turn.origin.speaker, outcome.code) for outcome in self.outcomes]
 
     def audited(self) -> list[tuple[str, int | None]]:
-        return [(str(row["event"]), row["count"]) for row in reversed(self.store.view.audit_tail(limit=100))]
+        return [(str(row["event"]), row.get("count")) for row in self.store.view.upkeep.audit_after(after=None, limit=100)]
 
 
 class _Anything(dict[type, Any]):

@@ -290,6 +290,7 @@ def main() -> int:
     parser.add_argument("--home", type=Path, required=True)
     parser.add_argument("--view-fd", type=int)
     parser.add_argument("--app-folder", type=Path, action="append")
+    parser.add_argument("--retention-days", type=int)
     options = parser.parse_args()
     with (options.home / "launches").open("a") as launches:
         launches.write(f"{os.getpid()}\n")

@@ -77,12 +77,20 @@ def test_options_that_do_not_answer_it_are_a_usage_error(shown: JsonObject, said
 
 def test_a_question_is_named_by_number_or_id_or_by_being_the_only_one() -> None:
     both = [question(), CONFIRM]
-    assert [interactions.find(both, name) for name in ("22", "#22", "int_22")] == [CONFIRM] * 3
-    assert interactions.find([CONFIRM], None) == CONFIRM
+    assert [interactions.find(both, name, list) for name in ("22", "#22", "int_22")] == [CONFIRM] * 3
+    assert interactions.find([CONFIRM], None, list) == CONFIRM
     for waiting, name, code in ((both, None, "usage"), ([], None, "interaction_not_found"), (both, "2", "interaction_not_found")):
         with pytest.raises(Failure) as failed:
-            interactions.find(waiting, name)
+            interactions.find(waiting, name, list)
         assert (failed.value.code, failed.value.exit_code) == (code, Exit.USAGE)
+
+
+@pytest.mark.clause("7.3")
+@pytest.mark.parametrize("name", ["22", "#22", "int_22"])
+def test_a_question_that_has_ended_is_final_and_not_unknown(name: str) -> None:
+    with pytest.raises(Failure) as failed:
+        interactions.find([question()], name, lambda: [CONFIRM])
+    assert (failed.value.code, failed.value.exit_code) == ("interaction_already_final", Exit.CONFLICT)
 
 
 def ask_person(shown: JsonObject, typed: str, *refusals: Failure) -> Kernel:

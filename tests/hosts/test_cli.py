@@ -11,6 +11,7 @@ import trio
 
 from hosts.agents.jsonl import DoorClosed
 from hosts.cli import run_command
+from hosts.commands.interactions import _row
 from hosts.commands.setting import as_failure
 from hosts.homes import HomeRefused, choose_home
 from hosts.lines import LinesClosed
@@ -69,6 +70,8 @@ def test_verbs_that_need_a_kernel_exit_4_when_none_runs(capsys: pytest.CaptureFi
         (["permissions", "revoke", "board"], "capability"),
         (["version", "--format", "marker"], "--format"),
         (["tail", "-f", "--format", "marker"], "--format"),
+        (["run", "--retention-days", "0"], "--retention-days"),
+        (["run", "--retention-days", "marker"], "--retention-days"),
         (["--home", "", "ps"], "--home"),
         ([], "command line"),
     ],
@@ -183,3 +186,20 @@ def test_measured_numbers_are_rounded_for_the_eye_and_kept_for_programs(capsys: 
     assert facts(value) == ["start_ms: 12.346", 'processes: [{"cpu_seconds":0.123}]']
     write_data(value, facts(value), Format.JSON)
     assert json.loads(capsys.readouterr().out) == value
+
+
+@pytest.mark.clause("12")
+def test_a_full_disk_is_a_conflict_that_says_that_nothing_was_lost_and_what_to_do() -> None:
+    failure = Failure(Code.STORE_FULL)
+    assert failure.exit_code == Exit.CONFLICT
+    assert "nothing was lost" in failure.message
+    assert "make room" in failure.detail["hint"]
+    assert Failure(Code.STORE_FULL, {"hint": "of the target"}).detail["hint"] == "of the target"
+
+
+@pytest.mark.clause("7.1")
+def test_the_list_of_questions_says_who_asks() -> None:
+    asked = {"number": 1, "interaction_id": "int_1", "kind": "confirm", "owner_app_scope": "chat", "status": "pending"}
+    said = {source: _row(asked | {"source": source, "request": {"title": "T"}})[3] for source in ("agent_tool", "runtime_policy")}
+    assert said == {"agent_tool": "agent", "runtime_policy": "lineup"}
+    assert _row(asked | {"source": "miniapp_tool", "owner_app_scope": "board", "request": {"title": "T"}})[3] == "board"

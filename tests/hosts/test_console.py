@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from hosts import console_line
+from hosts.console_answers import take_refusal, take_value
 from hosts.console_draw import MAX_INPUT_LINES, cursor_place, draw
 from hosts.console_keys import Key, KeyReader, Named, Typed
 from hosts.console_line import InputLine
@@ -18,10 +19,10 @@ from hosts.console_state import ConsoleState, Page
 from hosts.mirror import from_snapshot
 from hosts.output import Exit
 from kernel.protocol.host import AppClose, CallCancel, FocusRaise, LogsRead, MessageSend, Snapshot
-from kernel.protocol.host_sessions import AppOpen, AppStartEmpty, SessionsContinue, SessionsList, SessionsShow
+from kernel.protocol.host_sessions import AppOpen, AppStartEmpty, ModeRequest, SessionsContinue, SessionsList, SessionsShow
 from kernel.protocol.host_upkeep import Explain, InboxDrop, InboxParked, InboxRetry
 from lineup_sdk.protocol.messages import Message
-from tests.hosts.scripted_kernel import NOW, call, empty_state, instance, message
+from tests.hosts.scripted_kernel import NOW, app, call, empty_state, instance, message
 
 SIZES = [(20, 6), (40, 10), (80, 24), (99, 30), (100, 30), (140, 40), (250, 70)]
 
@@ -199,6 +200,8 @@ def test_what_is_typed_is_said_to_the_agent() -> None:
         ("/session 40", SessionsShow(app_session_id="ses_40")),
         ("/continue #40", SessionsContinue(app_session_id="ses_40")),
         ("/parked", InboxParked()),
+        ("/mode im", ModeRequest(mode="im")),
+        ("/mode video", ModeRequest(mode="video")),
     ],
 )
 def test_a_command_names_what_it_means(typed: str, action: Message) -> None:
@@ -214,6 +217,8 @@ def test_a_command_names_what_it_means(typed: str, action: Message) -> None:
         "/session 9",
         "/why",
         "/move 3 left",
+        "/mode",
+        "/mode loud",
         "/retry 9",
         "/cancel",
         "/cancel 1",
@@ -250,6 +255,28 @@ def test_an_app_that_failed_says_why_and_what_can_be_done_until_it_runs_again() 
     assert "/empty old" in screen(state, 140, 40)
     state.mirror.instances["inst_new"] = instance("inst_new", app_scope="old", title="Old App")
     assert "✗" not in screen(state, 140, 40)
+
+
+def test_a_conversation_app_that_failed_says_so_until_it_runs_again() -> None:
+    state = console()
+    state.mirror.apps = [app(), app("chat", "Interact")]
+    state.mirror.instances["inst_9"] = instance("inst_9", app_scope="chat", title="Interact", state="failed", error="app_crashed")
+    for width, height in ((80, 24), (140, 40)):
+        assert "✗ Interact failed: app_crashed" in screen(state, width, height)
+    assert "/front chat" in screen(state, 140, 40)
+    del state.mirror.instances["inst_9"]  # a snapshot has live ones alone
+    assert "✗ Interact failed" in screen(state)
+    state.mirror.instances["inst_10"] = instance("inst_10", app_scope="chat", title="Interact", state="background")
+    assert "✗" not in screen(state)
+
+
+@pytest.mark.clause("3")
+def test_a_mode_that_is_not_built_is_refused_with_its_code_in_plain_words() -> None:
+    state = console()
+    take_refusal(state, ModeRequest(mode="audio"), "mode_unavailable", {"pointer": "/mode", "expected": "im"})
+    assert "Refused (mode_unavailable): this mode is not built; expected im at /mode." in screen(state, 120)
+    take_value(state, ModeRequest(mode="im"), {})
+    assert "The conversation is in mode im." in screen(state, 120)
 
 
 @pytest.mark.clause("9.3")

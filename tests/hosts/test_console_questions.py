@@ -19,7 +19,7 @@ from hosts.mirror import Mirror, apply, from_snapshot
 from hosts.output import Exit
 from kernel.protocol.host import AppClose, Delta, MessageSend, Snapshot
 from kernel.protocol.host_capabilities import ConsentAnswer
-from kernel.protocol.host_interactions import DraftSave, InteractionAnswer, InteractionMove
+from kernel.protocol.host_interactions import DraftSave, InteractionAnswer, InteractionMove, InteractionsList
 from tests.hosts.scripted_kernel import consent, empty_state, instance, message, question, surface
 from tests.hosts.test_console import SIZES, screen, type_in
 
@@ -51,6 +51,21 @@ def answer(number: int, given: dict[str, Any]) -> InteractionAnswer:
 
 
 # --- cards
+
+
+@pytest.mark.clause("7.2")
+@pytest.mark.clause("12")
+def test_a_card_answered_before_a_restart_says_so_once_the_ended_questions_were_read() -> None:
+    state = console()
+    ended = question(status="completed", result={"outcome": "answered"}, answered_by="view-9-console")
+    state.mirror.messages[21] = message(21, "Colour: Which?", type=CARD, interaction_id="int_20")
+    assert "(ended)" in screen(state)
+    take_value(state, InteractionsList(state="ended"), {"interactions": [ended], "more": False})
+    assert "#20 was answered by view-9-console." in screen(state)
+    assert "(ended)" not in screen(state)
+    change(state, "interaction", ended | {"answered_by": "view-1-console"})
+    take_value(state, InteractionsList(state="ended"), {"interactions": [ended], "more": False})
+    assert "#20 was answered." in screen(state)  # what a delta said is newer than what was read
 
 
 @pytest.mark.clause("7.2")

@@ -159,6 +159,10 @@ def test_apps_are_opened_and_their_sessions_listed_by_number(lineup: Command) ->
     number = str(session["number"])
     for name in (number, f"#{number}", session["app_session_id"]):
         assert lineup("sessions", "show", name, "--format", "json")["session"]["number"] == session["number"]
+    shown = subprocess.run(
+        [*LINEUP, "sessions", "show", number], capture_output=True, env=lineup.environ, timeout=SECONDS, check=True, text=True
+    )
+    assert shown.stdout == "(nothing was said while it was in front)\n"
     assert lineup("sessions", "show", "999999", code=2)["code"] == "app_instance_not_found"
     gone_on = lineup("sessions", "continue", number, "--format", "json")
     assert gone_on == {"instance_id": opened["instance_id"], "app_session_id": session["app_session_id"]}

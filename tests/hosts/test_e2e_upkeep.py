@@ -19,7 +19,9 @@ def test_a_backup_is_made_beside_a_kernel_and_restored_without_one(lineup: Comma
     target = str(tmp_path / "backup")
     made = lineup("backup", target, "--format", "json")
     assert made["format"] == 1
-    assert "hint" in lineup("backup", target, code=1)["detail"]
+    for name in (target, str(tmp_path / "no folder" / "backup")):
+        refused = lineup("backup", name, code=2)
+        assert (refused["code"], refused["detail"]["expected"]) == ("usage", "a folder that is not there yet, in one that is")
     later = lineup("call", "runtime.status", "--format", "json")
     assert lineup("restore", target, code=8)["code"] == "store_locked"
     lineup("stop", "--format", "json")
@@ -32,7 +34,10 @@ def test_a_backup_is_made_beside_a_kernel_and_restored_without_one(lineup: Comma
     assert later["call_id"] not in listed
     lineup("stop", "--format", "json")
     assert lineup("audit", "verify", "--format", "json")["ok"] is True
-    assert lineup("restore", str(tmp_path / "nothing"), code=1)["code"] == "store_corrupt"
+    refused = lineup("restore", str(tmp_path / "nothing"), code=1)
+    assert refused["code"] == "store_corrupt"
+    assert refused["message"] == "the backup fails its checks; nothing of this home was changed"
+    assert lineup("audit", "verify", "--format", "json")["ok"] is True
 
 
 @pytest.mark.clause("17")

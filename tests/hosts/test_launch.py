@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import signal
+import stat
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 import trio
@@ -22,6 +24,11 @@ async def _pid_of(link: HostLink) -> int:
     event = await link.events.receive()
     assert isinstance(event, Snapshot)
     return int(event.state["kernel"]["pid"])
+
+
+def _option_of(pid: int, name: bytes) -> bytes | None:
+    line = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+    return line[line.index(name) + 1] if name in line else None
 
 
 def _launches(home: Home) -> int:
@@ -187,3 +194,31 @@ async def test_a_view_that_starts_its_kernel_says_what_it_can_do_as_one_that_att
         assert isinstance(snapshot, Snapshot)
         assert snapshot.state["kernel"]["providers"] == ["notification.show"]
         await _stop(launcher, link)
+
+
+@pytest.mark.clause("16")
+async def test_how_long_things_are_kept_is_told_to_every_kernel_that_is_started_in_this_home(
+    home: Home, launcher_of: LauncherOf, nursery: trio.Nursery
+) -> None:
+    told = []
+    for days in (None, 365, 30):
+        if days is not None:
+            home.keep_retention_days(days)
+        launcher = launcher_of("serve")
+        with trio.fail_after(30):
+            link = await launcher.attach(nursery, hello("view"))
+            told.append(_option_of(await _pid_of(link), b"--retention-days"))
+            await _stop(launcher, link)
+    assert told == [None, b"365", b"30"]
+    assert stat.S_IMODE(home.retention_file.stat().st_mode) == 0o600
+
+
+@pytest.mark.clause("16")
+@pytest.mark.parametrize("said", ["", "0", "36501", "ninety", "\x00", "9" * 5_000])
+async def test_a_number_of_days_that_is_none_starts_no_kernel_which_would_delete_by_its_own(
+    home: Home, launcher_of: LauncherOf, nursery: trio.Nursery, said: str
+) -> None:
+    home.retention_file.write_text(said)
+    with pytest.raises(HomeRefused, match=r"retention\.days"):
+        await launcher_of("serve").attach(nursery, hello("view"))
+    assert "launches" not in os.listdir(home.folder)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from kernel.core.events import Death
+from lineup_sdk.protocol import messages as m
 from lineup_sdk.protocol.codes import Code
 from tests.model.test_model import Anything
 
@@ -37,6 +38,9 @@ def test_a_message_of_a_restored_backup_comes_again_to_a_life_that_had_it_before
     model.all_come_up(takes_all=False)
     model.kernel_starts_again("restore")
     model.all_come_up(takes_all=False)
+    [*_, before, after] = [one for one in model.kernel.trace.framed() if isinstance(one.message, m.InboxDelivered)]
+    assert (before.message.message_id, before.instance_id) == (after.message.message_id, after.instance_id)
+    assert after in list(model.kernel.trace.since_restore().framed())
 
 
 @pytest.mark.clause("8.3")

@@ -72,6 +72,15 @@ async def ready(kernel: KernelUnderTest, nursery: trio.Nursery) -> tuple[Agent, 
     return agent, person
 
 
+async def results_of(agent: Agent) -> list[JsonObject]:
+    """What the App was told of its requests. Its message and a question about it cross: the App is asked until it has one."""
+    results: list[JsonObject] = []
+    with trio.fail_after(30):
+        while not results:
+            results = await call(agent, "results")
+    return results
+
+
 async def consent(person: Person, request_id: str, decision: str) -> JsonObject:
     [asked] = [one for one in (await person.ask(ConsentsList()))["consents"] if one["request_id"] == request_id]
     return await person.ask(ConsentAnswer(request_id=request_id, decision=decision, shown=asked["shown"]))
@@ -146,11 +155,8 @@ async def test_a_view_that_dies_while_it_acts_leaves_unknown_and_no_other_view_i
     await consent(person, said["request_id"], "once")
     await executed(person)
     person.close()
-    results: list[JsonObject] = []
-    while not results:
-        results = await call(agent, "results")
     unknown = {"request_id": said["request_id"], "capability": "clipboard.write", "status": "unknown", "code": "unknown"}
-    assert results == [unknown]
+    assert await results_of(agent) == [unknown]
     assert second.of_type("capability.execute") == []
 
 
@@ -170,10 +176,7 @@ async def test_a_kernel_that_dies_in_between_leaves_unknown_and_never_asks_again
     again = await kernel.join(nursery, label="able", providers=ABLE)
     agent = await kernel.agent(nursery)
     await to_front(agent, again)
-    results = await call(agent, "results")
-    while not results:
-        results = await call(agent, "results")
-    assert [(one["request_id"], one["status"]) for one in results] == [(frame["request_id"], "unknown")]
+    assert [(one["request_id"], one["status"]) for one in await results_of(agent)] == [(frame["request_id"], "unknown")]
     if has_acted:
         late = await again.ask(ProviderResult(request_id=frame["request_id"], status="done"))
         assert late["code"] == "capability_denied"
@@ -219,7 +222,7 @@ async def test_an_artifact_is_saved_once_by_the_host_of_the_person(start: Start,
     again = await providers.run(execute, read)
     assert (again.status, again.reason) == ("failed", "asked_twice")
     assert [path.name for path in (tmp_path / "saved").iterdir()] == ["drawing.txt"]
-    assert (await call(agent, "results"))[-1]["status"] == "done"
+    assert [one["status"] for one in await results_of(agent)] == ["done"]
 
 
 async def test_a_host_in_this_process_does_what_it_is_asked(start: Start, nursery: trio.Nursery, tmp_path: Path) -> None:
@@ -242,10 +245,7 @@ async def test_a_host_in_this_process_does_what_it_is_asked(start: Start, nurser
             await host.answer_consent(said["request_id"], "while_open")
             await host.wait_until(lambda mirror: said["request_id"] not in mirror.consents or None)
             assert [one["scope"] for one in await host.permissions()] == ["while_open"]
-            results: list[JsonObject] = []
-            while not results:
-                results = await call(agent, "results")
-            assert results[0]["status"] == "done"
+            assert [one["status"] for one in await results_of(agent)] == ["done"]
             await host.revoke_permission("scribe", "clipboard.write")
             assert await host.reset_permissions() == 0
     assert seen == [COPY["arguments"]]

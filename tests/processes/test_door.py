@@ -93,6 +93,8 @@ async def test_every_envelope_gets_its_receipt(warm: KernelUnderTest, nursery: t
     cases: list[tuple[JsonObject, str | None]] = [
         (agent.envelope("message.text", {"text": "hello"}), None),
         (agent.envelope("task.update", {"task_id": "t", "title": "T", "state": "running"}), None),
+        (agent.envelope("task.update", {"task_id": "t", "title": "T", "state": "running", "progress": 100}), None),
+        (agent.envelope("task.update", {"task_id": "t", "title": "T", "state": "running", "progress": 101}), "protocol_violation"),
         (agent.envelope("tool.call", good), None),
         (agent.envelope("tool.call", good | {"call_id": new_name("call"), "tool_id": "no.such"}), "tool_not_advertised"),
         (agent.envelope("tool.cancel", {"call_id": "no such"}), "call_not_found"),

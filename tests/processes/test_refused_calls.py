@@ -34,12 +34,18 @@ REFUSED: dict[str, Refused] = {
     "a tool switched off": ("noisy.seal", {"json": ""}, {}, "app_disabled"),
 }
 _TABLES = ("tool_call", "audit", "outbox_row", "instance", "inbox_row", "timeline_message", "app_session", "saved_state", "switch")
+# Interact reads along and keeps what it has seen, and an App that came up a moment ago still subscribes: nobody's call asked for that.
+_ROWS = {
+    "audit": "SELECT * FROM audit WHERE speaker != 'worker'",
+    "instance": "SELECT instance_id, state, life, app_session_id, act_ms, stopped_at FROM instance WHERE app_scope != 'chat'",
+    "saved_state": "SELECT * FROM saved_state WHERE app_session_id NOT IN (SELECT app_session_id FROM instance WHERE app_scope = 'chat')",
+}
 
 
 def rows_of(home: Path) -> dict[str, set[tuple[Any, ...]]]:
-    """Every row of every table that a decision could touch, and the focus."""
+    """Every row of every table that a decision could touch, and the focus; but for what Apps ask for by themselves."""
     with opened_copy(home) as db:
-        rows = {table: set(db.execute(f"SELECT * FROM {table}").fetchall()) for table in _TABLES}
+        rows = {table: set(db.execute(_ROWS.get(table, f"SELECT * FROM {table}")).fetchall()) for table in _TABLES}
         return rows | {"focus": set(db.execute("SELECT instance_ids FROM focus").fetchall())}
 
 

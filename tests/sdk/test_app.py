@@ -213,7 +213,9 @@ async def test_a_stop_handler_that_never_ends_is_cut_at_the_deadline(autojump_cl
         await trio.sleep_forever()
 
     async with FakeKernel(app) as kernel:
+        began = trio.current_time()
         await kernel.stop(deadline_ms=50)
+        assert trio.current_time() - began == pytest.approx(0.05)  # of a clock that only waits move
 
 
 async def test_a_handler_that_shields_a_request_does_not_hold_up_the_end(scripted_kernel: Callable) -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 import pytest
 import trio
 import trio.testing
 
 from lineup_sdk import MiniApp, Refused, ToolCall, ToolFailed
+from lineup_sdk.app import Unsendable
 from lineup_sdk.protocol.messages import Reply, ToolCalled
 from lineup_sdk.testing import FakeKernel
 
@@ -246,9 +247,9 @@ async def test_progress_waits_for_its_turn_instead_of_being_refused() -> None:
 
 
 @pytest.mark.clause("6.5")
-@pytest.mark.parametrize("call_id", ["call_of_another", ""])
-async def test_a_call_that_is_not_ours_is_not_found(call_id: str) -> None:
+async def test_a_call_that_is_not_ours_is_not_found() -> None:
     app = MiniApp()
+    call_id = "call_of_another"
 
     @app.tool("a.meddle")
     async def meddle(call: ToolCall) -> dict:
@@ -260,6 +261,66 @@ async def test_a_call_that_is_not_ours_is_not_found(call_id: str) -> None:
 
     async with FakeKernel(app) as kernel:
         assert await (await kernel.call("a.meddle", {})).result() == {}
+
+
+# --- what no wire admits
+
+
+_BEYOND = [
+    (lambda app, call: app.tools.get(""), "field_bound", "/call_id", "1 to 128 characters"),
+    (lambda app, call: app.tools.get("c" * 129), "field_bound", "/call_id", "1 to 128 characters"),
+    (lambda app, call: app.tools.get(None), "field_missing", "/call_id", "str"),
+    (lambda app, call: app.inbox.acknowledge(""), "field_bound", "/message_id", "1 to 128 characters"),
+    (lambda app, call: app.inbox.list(after=""), "field_bound", "/after", "1 to 128 characters"),
+    (lambda app, call: call.progress(message="x" * 1_001), "field_bound", "/message", "0 to 1000 characters"),
+    (lambda app, call: call.progress(percent="50"), "field_kind", "/percent", "float"),
+    (lambda app, call: call.complete([]), "field_kind", "/result", "dict"),
+    (lambda app, call: call.fail("It broke."), "field_bound", "/reason", "a text of the form [a-z0-9_]{1,64}"),
+    (lambda app, call: call.cancel("x" * 1_001), "field_bound", "/reason", "0 to 1000 characters"),
+    (lambda app, call: app.lifecycle.request_close("x" * 1_001), "field_bound", "/reason", "0 to 1000 characters"),
+    (lambda app, call: app.lifecycle.request_mode("smoke"), "field_bound", "/mode", "a text of the form im|audio|video"),
+    (lambda app, call: app.artifacts.put(b"x", "text/plain; charset=utf-8"), "field_bound", "/media_type", "a text of the form [a-z0-9"),
+    (lambda app, call: app.artifacts.get(""), "field_bound", "/artifact_id", "1 to 128 characters"),
+    (lambda app, call: app.surface.update({}, base_version=-1), "field_bound", "/base_version", "an integer from 0 to"),
+    (lambda app, call: app.capabilities.request("", reason="why", arguments={}), "field_bound", "/capability", "1 to 128 characters"),
+]
+
+
+@pytest.mark.clause("2.2")
+@pytest.mark.parametrize(("ask", "reason", "pointer", "expected"), _BEYOND)
+async def test_an_argument_the_kernel_would_end_the_app_for_is_refused_where_it_is_given(
+    ask: Callable[[MiniApp, ToolCall], Awaitable[object]], reason: str, pointer: str, expected: str
+) -> None:
+    app = MiniApp()
+
+    @app.tool("a.work")
+    async def work(call: ToolCall) -> dict:
+        with pytest.raises(Unsendable) as caught:
+            await ask(app, call)
+        return {"reason": caught.value.reason, "pointer": caught.value.pointer, "expected": caught.value.expected}
+
+    async with FakeKernel(app) as kernel:
+        said = await (await kernel.call("a.work", {})).result()
+        assert (said["reason"], said["pointer"]) == (reason, pointer)
+        assert said["expected"].startswith(expected)
+        assert kernel.refusals == []  # it never left
+
+
+@pytest.mark.clause("6.5")
+@pytest.mark.parametrize("way", ["raised", "asked"])
+async def test_the_message_of_a_failure_is_cut_so_that_the_failure_arrives(way: str) -> None:
+    app = MiniApp()
+
+    @app.tool("a.work")
+    async def work(call: ToolCall) -> dict:
+        if way == "raised":
+            raise ToolFailed("broken", "x" * 5_000)
+        await call.fail("broken", "x" * 5_000)
+        return {}
+
+    async with FakeKernel(app) as kernel:
+        outcome = await (await kernel.call("a.work", {})).wait_outcome()
+        assert (outcome.status, outcome.reason, outcome.message) == ("failed", "broken", "x" * 999 + "\N{HORIZONTAL ELLIPSIS}")
 
 
 # --- cancel, expiry

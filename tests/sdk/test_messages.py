@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lineup_sdk.protocol.bounds import Bound, Form, Length, Span, bounds_of
 from lineup_sdk.protocol.framing import ProtocolViolation, decode_item, encode_frame
 from lineup_sdk.protocol.limits import MAX_FRAME_BYTES
 from lineup_sdk.protocol.messages import (
@@ -41,12 +42,25 @@ VALUES = {
 }
 
 
-def messages_of(message_type: type[Message]) -> st.SearchStrategy[Message]:
-    def values(annotation: str) -> st.SearchStrategy[object]:
-        kind = annotation.removesuffix(" | None")
-        return VALUES[kind] if kind == annotation else st.none() | VALUES[kind]
+def within(bound: Bound) -> st.SearchStrategy[object]:
+    match bound:
+        case Length(least, most):
+            return st.text(st.characters(exclude_categories=["Cs"]), min_size=least, max_size=min(most, 12))
+        case Form(pattern):
+            return st.from_regex(pattern, fullmatch=True)
+        case Span(least, most):
+            return st.integers(least, most)
 
-    return st.builds(message_type, **{f.name: values(str(f.type)) for f in fields(message_type)})
+
+def messages_of(message_type: type[Message]) -> st.SearchStrategy[Message]:
+    bounds = bounds_of(message_type) if message_type.TYPE in FROM_WORKER else {}
+
+    def values(name: str, annotation: str) -> st.SearchStrategy[object]:
+        kind = annotation.removesuffix(" | None")
+        value = within(bounds[name]) if name in bounds else VALUES[kind]
+        return value if kind == annotation else st.none() | value
+
+    return st.builds(message_type, **{f.name: values(f.name, str(f.type)) for f in fields(message_type)})
 
 
 any_message = st.sampled_from(sorted(ALL)).flatmap(lambda name: messages_of(ALL[name]))
@@ -119,13 +133,13 @@ def test_a_value_is_checked_against_the_request_it_answers() -> None:
 # --- the published CDDL
 
 _CDDL_KINDS = {
-    "JsonObject": {"json-object"},
-    "bool": {"bool"},
-    "bytes": {"bstr"},
-    "float": {"number"},
-    "int": {"int53"},
-    "list[JsonObject]": {"[* json-object]"},
-    "str": {"tstr"},
+    "JsonObject": "json-object",
+    "bool": "bool",
+    "bytes": "bstr",
+    "float": "number",
+    "int": "int53",
+    "list[JsonObject]": "[* json-object]",
+    "str": "tstr",
 }
 
 
@@ -146,11 +160,12 @@ def test_the_published_cddl_names_every_field_of_the_message_with_its_kind(name:
     assert rule.pop("type") == (False, f'"{name}"')
     if message_type.EXPECTS_REPLY or name == "reply":
         assert rule.pop("id") == (False, "request-id")
+    bounded = bounds_of(message_type) if name in FROM_WORKER else {}  # tests/test_bounds.py reads their rules
     expected = {}
     for f in fields(message_type):
         if f.name != "id":
             kind = str(f.type).removesuffix(" | None")
-            expected[f.name] = (kind != str(f.type), next(iter(_CDDL_KINDS[kind])))
+            expected[f.name] = (kind != str(f.type), rule[f.name][1] if f.name in bounded else _CDDL_KINDS[kind])
     assert rule == expected
 
 

@@ -11,6 +11,9 @@ import pytest
 from jsonschema import Draft202012Validator, FormatChecker
 
 from kernel.core.manifest import ManifestInvalid, parse_manifest
+from kernel.protocol.agent import InertMessage
+from kernel.protocol.envelopes import parse_envelope
+from kernel.protocol.strict import Invalid
 
 pytestmark = pytest.mark.clause("2.7")
 ROOT = Path(__file__).parents[2]
@@ -61,13 +64,25 @@ def test_every_manifest_of_this_tree_fits_the_published_schema_and_the_kernel(pa
     assert parse_manifest(manifest).app_scope == manifest["app_scope"]
 
 
+TO_AGENT = ("lineup.v1.tool.progress", "lineup.v1.tool.result", "lineup.v1.client.inventory")  # inert to the kernel
+
+
 @pytest.mark.clause("11.1")
 @pytest.mark.parametrize("vector", named(ENVELOPES["valid"]))
-def test_a_valid_envelope_fits_the_published_schema(vector: dict) -> None:
+def test_a_valid_envelope_fits_the_published_schema_and_the_kernel_takes_it(vector: dict) -> None:
     validator("envelope.schema.json").validate(vector["envelope"])
+    taken = parse_envelope(vector["envelope"])
+    assert isinstance(taken, InertMessage) == (vector["envelope"]["type"] in TO_AGENT)
 
 
 @pytest.mark.clause("11.1")
 @pytest.mark.parametrize("vector", named(ENVELOPES["invalid"]))
-def test_an_invalid_envelope_does_not_fit_the_published_schema(vector: dict) -> None:
+def test_an_invalid_envelope_fits_neither_the_published_schema_nor_the_kernel(vector: dict) -> None:
     assert not validator("envelope.schema.json").is_valid(vector["envelope"])
+    if vector["name"] in ("unknown type", "another version") or vector["envelope"]["type"] in TO_AGENT:
+        assert isinstance(parse_envelope(vector["envelope"]), InertMessage)
+    elif vector["name"] == "tool.call without a revision":  # judged with the call, so that the refusal carries the current revision
+        assert parse_envelope(vector["envelope"]).inventory_revision is None  # type: ignore[union-attr]
+    else:
+        with pytest.raises(Invalid):
+            parse_envelope(vector["envelope"])

@@ -112,6 +112,28 @@ async def test_a_cancel_that_comes_after_the_task_ended_does_not_change_its_outc
         assert await call.result() == {"status": "completed"}
 
 
+@pytest.mark.clause("8.2")
+@pytest.mark.clause("8.4")
+async def test_a_close_that_cancels_open_calls_leaves_their_tasks_cancelled_in_the_saved_state() -> None:
+    async with dashboard() as kernel:
+        calls = [await open_task(kernel, "t1", state="running"), await open_task(kernel, "t2"), await open_task(kernel, "t2")]
+        for call in calls:
+            await kernel.end(call, "cancelled")
+        await kernel.stop("close")
+        assert kernel.saved_state is not None
+        assert {task["task_id"]: task["state"] for task in kernel.saved_state["tasks"]} == {"t1": "cancelled", "t2": "cancelled"}
+    async with dashboard(kernel.saved_state) as continued:
+        assert (await update(continued, "t1"))["state"] == "cancelled"
+
+
+@pytest.mark.clause("6.6")
+async def test_a_call_that_expired_elsewhere_leaves_its_task_as_it_is() -> None:
+    async with dashboard() as kernel:
+        call = await open_task(kernel, "t1", state="running")
+        await kernel.end(call, "expired")
+        assert (await update(kernel, "t1"))["state"] == "running"
+
+
 @pytest.mark.clause("6.5")
 async def test_an_update_of_an_unknown_or_ended_task_fails_with_its_reason() -> None:
     async with dashboard() as kernel:

@@ -211,6 +211,7 @@ class Journey:
         side = self.place("History")
         self.hands.press(side.get_by_role("button", name="Read Task Dashboard"))
         expect(side).to_contain_text("Said while it was in front")
+        expect(side.locator("strong").filter(has_text="front")).to_be_visible()  # what was asked, with its Markdown
         expect(side.get_by_role("textbox")).to_have_count(0)
         self.hands.press(side.get_by_role("button", name="Continue Task Dashboard"))
         self.is_shown("Task Dashboard")

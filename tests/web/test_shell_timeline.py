@@ -57,6 +57,18 @@ def test_no_more_than_one_window_is_kept(host: WebHost, agent: LineAgent, pages:
     expect(log.get_by_text("line 559", exact=True)).to_be_in_viewport()
 
 
+@pytest.mark.clause("9.3")
+def test_a_conversation_that_fits_says_that_it_is_whole(host: WebHost, agent: LineAgent, pages: Pages) -> None:
+    page = pages.open(host.url)
+    page.get_by_label("Message to the Agent").fill("hello")
+    page.get_by_label("Message to the Agent").press("Enter")
+    expect(page.get_by_role("article").filter(has_text="hello")).to_contain_text("arrived")
+    for _ in range(2):
+        expect(page.get_by_text("This is the beginning.")).to_be_visible()
+        expect(page.get_by_role("button", name="Show older")).to_have_count(0)
+        page.reload()
+
+
 def test_of_the_cards_of_one_task_the_newest_is_whole(host: WebHost, agent: LineAgent, pages: Pages) -> None:
     page = pages.open(host.url)
     for progress in (10, 60):
@@ -135,7 +147,7 @@ def test_a_message_that_was_set_aside_is_sent_again_or_given_up(start_host: Star
         expect(side).to_contain_text("2 crashes")
         side.get_by_role("button", name="Send again").click()
         expect(side).to_contain_text("Nothing was set aside.")
-        expect(side).to_contain_text("4 tries")  # it did it again
+        expect(side).to_contain_text("3 tries · 3 crashes")  # it did it again
         side.get_by_role("button", name="Give up").click()
         side.get_by_role("button", name="Really give up").click()
         expect(side).to_contain_text("Nothing was set aside.")

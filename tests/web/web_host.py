@@ -13,7 +13,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -25,23 +25,36 @@ _READY = re.compile(r"READY (http://\S+?)/#token=(\S+)")
 
 
 class WebHost:
-    """One home with its web host; the host may be stopped and started again. url = origin with its token. options: more of `run`."""
+    """One home with its web host; the host may be stopped and started again. url = origin with its token.
 
-    def __init__(self, home: Path, app_folders: Sequence[Path] = (), *, is_demo: bool = False, options: Sequence[str] = ()) -> None:
+    verb: what is run, with its options. options: more of them. environ: what it is started with; ours if None.
+    """
+
+    def __init__(
+        self,
+        home: Path,
+        app_folders: Sequence[Path] = (),
+        *,
+        verb: Sequence[str] = ("run", "--no-open"),
+        is_demo: bool = False,
+        options: Sequence[str] = (),
+        environ: Mapping[str, str] | None = None,
+    ) -> None:
         self.home = home
         self.url = ""
         self.origin = ""
         self.token = ""
         self._folders = [part for folder in app_folders for part in ("--app-folder", str(folder))]
+        self._verb, self._environ = verb, environ
         self._more = [*options, *(["--demo"] if is_demo else [])]
         self._errors = home.with_name(f"{home.name}.stderr")
         self._process: subprocess.Popen[str] | None = None
 
     def start(self) -> None:
         """Start it and wait until it is ready."""
-        program = [*self._lineup(), *self._folders_first("run", "--no-open", *self._more)]
+        program = [*self._lineup(), *self._folders, *self._verb, *self._more]
         with self._errors.open("ab") as errors:
-            self._process = subprocess.Popen(program, cwd=ROOT, stdout=subprocess.PIPE, stderr=errors, text=True)
+            self._process = subprocess.Popen(program, cwd=ROOT, stdout=subprocess.PIPE, stderr=errors, text=True, env=self._environ)
         assert self._process.stdout is not None
         killer = threading.Timer(SECONDS, self._process.kill)  # a host that never gets ready ends the wait below
         killer.start()
@@ -69,6 +82,11 @@ class WebHost:
         """End the host, not the kernel; returns its exit code."""
         assert self._process is not None
         self._process.send_signal(number)
+        return self.wait_end()
+
+    def wait_end(self) -> int:
+        """Wait for the host's own end; returns its exit code."""
+        assert self._process is not None
         code = self._process.wait(SECONDS)
         assert self._process.stdout is not None
         self._process.stdout.close()
@@ -105,9 +123,6 @@ class WebHost:
 
     def _lineup(self) -> list[str]:
         return [sys.executable, "-m", "hosts.cli", "--home", str(self.home)]
-
-    def _folders_first(self, *words: str) -> list[str]:
-        return [*self._folders, *words]
 
 
 @contextmanager

@@ -6,7 +6,8 @@ event `cancel` with {task_id}, and puts an ended one away by `remove`.
 Rules:
 1. A change is saved before anyone is told of it: an `open` call ends only with an outcome that is in the saved state.
 2. A task that ended stays ended. An `open` for it, delivered again or new, answers with its outcome at once.
-3. Cancelling an `open` call cancels its task; other `open` calls of the same task complete with status cancelled.
+3. Cancelling an `open` call cancels its task; other `open` calls of the same task complete with status cancelled. A close by the person
+   cancels them without asking here: the task is saved as cancelled before the process ends, so a continued session shows it so.
 4. The state is bounded: MAX_TASKS of the longest texts the Manifest admits fit into what may be saved. The oldest ended task
    nobody waits for makes room; with none to drop a new task is refused.
 5. The surface follows the saved state and never leads it: what a surface script changes there is put right with the next change.
@@ -14,7 +15,6 @@ Rules:
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
@@ -23,7 +23,7 @@ from typing import Any
 import trio
 
 from lineup_sdk import MiniApp, Refused, ToolCall, ToolFailed
-from lineup_sdk.app import JsonObject, SurfaceEvent
+from lineup_sdk.app import JsonObject, LifecycleStopping, SurfaceEvent
 
 MAX_TASKS = 20
 ENDED = frozenset({"cancelled", "completed", "failed"})
@@ -56,7 +56,8 @@ class Board:
 
     def __init__(self) -> None:
         self.tasks: dict[str, Task] = {}
-        self._followers: Counter[str] = Counter()  # open calls a task has: it is not dropped before they answered
+        self._following: dict[ToolCall, str] = {}  # open calls and their task: it is not dropped before they answered
+        self._left = trio.Event()  # one of them is over
         self._changed = trio.Event()
         self._saving = trio.Lock()
 
@@ -97,17 +98,33 @@ class Board:
         """Put an ended task away that nobody waits for; anything else stays."""
         async with self._saving:
             task = self.tasks.get(task_id)
-            if task is not None and task.is_ended and not self._followers[task_id]:
+            if task is not None and task.is_ended and not self._is_followed(task_id):
                 await self._keep({one: kept for one, kept in self.tasks.items() if one != task_id})
 
     @contextmanager
-    def follow(self, task_id: str) -> Iterator[None]:
+    def follow(self, call: ToolCall, task_id: str) -> Iterator[None]:
         """Keep a task on the board while a call waits for its end."""
-        self._followers[task_id] += 1
+        self._following[call] = task_id
         try:
             yield
         finally:
-            self._followers[task_id] -= 1
+            del self._following[call]
+            self._left.set()
+            self._left = trio.Event()
+
+    def _is_followed(self, task_id: str) -> bool:
+        return task_id in self._following.values()
+
+    async def give_up(self, task_id: str) -> None:
+        """Cancel a task whose call was cancelled elsewhere; its handler is being stopped, so this is shielded."""
+        with trio.CancelScope(shield=True):
+            if task_id in self.tasks and not self.tasks[task_id].is_ended:
+                await self.change(task_id, state="cancelled")
+
+    async def settle(self) -> None:
+        """Wait until every call that ended elsewhere has left."""
+        while any(call.is_ended for call in self._following):
+            await self._left.wait()
 
     async def wait_changed(self, task: Task) -> Task:
         """Wait until the task is not as it is given; return it as it is now."""
@@ -118,7 +135,7 @@ class Board:
     async def _save(self, task: Task) -> None:
         tasks = {**self.tasks, task.task_id: task}
         if len(tasks) > MAX_TASKS:
-            ended = next((t.task_id for t in tasks.values() if t.is_ended and not self._followers[t.task_id]), None)
+            ended = next((t.task_id for t in tasks.values() if t.is_ended and not self._is_followed(t.task_id)), None)
             if ended is None:
                 raise ToolFailed("too_many_tasks", f"At most {MAX_TASKS} tasks can be open at once.")
             del tasks[ended]
@@ -164,15 +181,25 @@ async def start() -> None:
     await board.load()
 
 
+@app.on_stopping
+async def stop(_: LifecycleStopping) -> None:
+    """Let calls that ended elsewhere save what that means for their tasks."""
+    await board.settle()
+
+
 @app.tool("task-dashboard.open", handles_cancel=True)
 async def open_task(call: ToolCall) -> JsonObject | None:
     """Show a task and stay open until it ends."""
     given = call.input
     wanted = Task(task_id=given["task_id"], title=given["title"], state=given.get("state", "pending"), description=given.get("description"))
-    with board.follow(wanted.task_id):
-        task = await board.open(wanted)
-        if not task.is_ended:
-            task = await _wait_ended(call, task)
+    with board.follow(call, wanted.task_id):
+        try:
+            task = await board.open(wanted)
+            if not task.is_ended:
+                task = await _wait_ended(call, task)
+        finally:
+            if call.ended_as == "cancelled":
+                await board.give_up(wanted.task_id)
     if call.is_cancel_requested and task.state == "cancelled":
         await call.cancel("task_cancelled")
         return None

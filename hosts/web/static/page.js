@@ -229,7 +229,7 @@ export class Page {
 
   /** Back to the newest. */
   leavePast() {
-    this.store.set({ past: null, hasOlder: true });
+    if (this.state.past !== null) this.store.set({ past: null, hasOlder: true });
   }
 
   // --- what is read by request

@@ -1,19 +1,21 @@
 """From a decoded map to a message, and the shape of every value a request is answered with. Both ends may use it.
 
-Use: `parse_frame(frame, FROM_WORKER)` or `parse_frame(frame, TO_WORKER)`; `check_reply(reply, request_type)` before a reply is believed.
+Use: `parse_frame(frame, FROM_WORKER)` or `parse_frame(frame, TO_WORKER)`; `check_reply(reply, request_type)` before a reply is believed;
+`check_fields(type(message), values)` before a message leaves.
 Rules:
 1. The frame already passed `framing.decode_item`; here only names and kinds of the message's own level are checked.
-2. An unknown type, an extra field, an absent field, a field of another kind, a request without a good id or an id where none
-   belongs: all are ProtocolViolation. Nothing is coerced; a boolean is never a number.
+2. An unknown type, an extra field, an absent field, a field of another kind or, from a worker, out of its bounds (bounds.py), a request
+   without a good id or an id where none belongs: all are ProtocolViolation. Nothing is coerced; a boolean is never a number.
 3. The kinds are read from the annotations of messages.py, so a message cannot be added here and forgotten there.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import MISSING, fields
+from dataclasses import MISSING, Field, fields
 from typing import Any
 
+from lineup_sdk.protocol.bounds import bounds_of
 from lineup_sdk.protocol.capability_messages import CapabilityRequest
 from lineup_sdk.protocol.framing import ProtocolViolation
 from lineup_sdk.protocol.interaction_messages import UiGet, UiRequest
@@ -50,11 +52,25 @@ _KINDS: dict[str, _Check] = {
 }
 
 
+class BadField(ProtocolViolation):
+    """A field is not what its message says: reason is field, field_kind, field_bound or field_missing."""
+
+    def __init__(self, reason: str, name: str = "", expected: str = "") -> None:
+        super().__init__(reason)
+        self.pointer = f"/{name}" if name else ""  # never a name that is not the message's own
+        self.expected = expected
+
+
+def _kind_of(field: Field[Any]) -> str:
+    return str(field.type).removesuffix(" | None")
+
+
 def _fields_of(message_type: type[Message]) -> dict[str, tuple[_Check, bool]]:
-    return {f.name: (_KINDS[str(f.type).removesuffix(" | None")], f.default is MISSING) for f in fields(message_type)}
+    return {f.name: (_KINDS[_kind_of(f)], f.default is MISSING) for f in fields(message_type)}
 
 
 _FIELDS = {c: _fields_of(c) for c in (*FROM_WORKER.values(), *TO_WORKER.values())}
+_BOUNDS = {c: bounds_of(c) if c in FROM_WORKER.values() else {} for c in _FIELDS}
 
 # What the value of a reply holds, for the requests that are answered by a value and not by a receipt.
 REPLY_VALUES: dict[type[Message], dict[str, _Check]] = {
@@ -80,20 +96,36 @@ INBOX_ROW: dict[str, _Check] = {"body": _is(dict), "delivery_count": _is(int), "
 def parse_frame(frame: JsonObject, registry: Mapping[str, type[Message]]) -> tuple[Message, int | None]:
     """Return the message of a frame and, when it is a request, its id.
 
-    Raises: ProtocolViolation("type" | "id" | "field" | "field_kind" | "field_missing"). Source: SPEC 2.2, 2.3.
+    Raises: ProtocolViolation("type" | "id"), BadField. Source: SPEC 2.2, 2.3.
     """
     values = dict(frame)
     message_type = _type_of(values.pop("type", None), registry)
     request_id = _take_request_id(values) if message_type.EXPECTS_REPLY else None
+    check_fields(message_type, values)
+    return message_type(**values), request_id
+
+
+def check_fields(message_type: type[Message], values: JsonObject) -> None:
+    """Refuse values that are not the fields of a message, of their kinds and in their bounds; an absent optional field is not among them.
+
+    Raises: BadField.
+    """
     expected = _FIELDS[message_type]
+    bounds = _BOUNDS[message_type]
     for name, value in values.items():
         if name not in expected:
-            raise ProtocolViolation("field")
+            raise BadField("field")
         if not expected[name][0](value):
-            raise ProtocolViolation("field_kind")
-    if any(is_required and name not in values for name, (_, is_required) in expected.items()):
-        raise ProtocolViolation("field_missing")
-    return message_type(**values), request_id
+            raise BadField("field_kind", name, _expected_kind(message_type, name))
+        if name in bounds and not bounds[name].holds(value):
+            raise BadField("field_bound", name, str(bounds[name]))
+    for name, (_, is_required) in expected.items():
+        if is_required and name not in values:
+            raise BadField("field_missing", name, _expected_kind(message_type, name))
+
+
+def _expected_kind(message_type: type[Message], name: str) -> str:
+    return next(_kind_of(f) for f in fields(message_type) if f.name == name).replace("JsonObject", "dict")
 
 
 def _type_of(name: object, registry: Mapping[str, type[Message]]) -> type[Message]:

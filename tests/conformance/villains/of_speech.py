@@ -112,7 +112,7 @@ class NamesNothing(SpeaksLate):
     """Asks for a call without a name."""
 
     clause = "16"
-    fails = frozenset({101, 188})
+    fails = frozenset({188})
 
     def speak(self) -> None:
         self.post(ToolAccept(call_id=""))

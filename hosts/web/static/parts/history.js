@@ -1,12 +1,12 @@
 /** App sessions: what was said while an App was in front, read only, and the way to go on with a closed one (SPEC 8.4). */
-/** @import { MessageSummary, PageState, SessionSummary } from "../types.d.ts" */
+/** @import { Interaction, MessageSummary, PageState, SessionSummary } from "../types.d.ts" */
 import { dayAndTime, t, tOr } from "../i18n/words.js";
 import { usePage } from "../page.js";
 import { html, useEffect, useState } from "../vendor/htm-preact.js";
 import { oneLine, visible } from "../visible.js";
 import { AppSign, KeepsFocus, Said } from "./basics.js";
 import { Markdown } from "./markdown.js";
-import { TEXT, TaskCard } from "./message.js";
+import { CARD, TEXT, TaskCard } from "./message.js";
 
 /** @param {{ state: PageState }} props */
 export function History({ state }) {
@@ -14,7 +14,7 @@ export function History({ state }) {
   const [read, setRead] = useState("");
   useEffect(() => void page.readSessions(), []);
   const session = state.sessions.find((one) => one.app_session_id === read);
-  if (session) return html`<${Session} session=${session} onBack=${() => setRead("")} />`;
+  if (session) return html`<${Session} session=${session} state=${state} onBack=${() => setRead("")} />`;
   if (state.sessions.length === 0) return html`<p class="blank-row">${t("history.none")}</p>`;
   return html`<ul class="rows">
     ${state.sessions.map(
@@ -51,10 +51,17 @@ function Continue({ session }) {
   </button>`;
 }
 
-/** @param {{ message: MessageSummary }} props */
-function Line({ message }) {
+/** What was asked, as it was drawn then. @param {{ question: Interaction }} props */
+const Asked = ({ question }) =>
+  html`<strong><${Said} text=${question.request.title} /></strong>
+    <${Markdown} tree=${question.tree} text=${question.request.prompt ?? question.request.message ?? ""} />`;
+
+/** @param {{ message: MessageSummary, question?: Interaction }} props */
+function Line({ message, question }) {
   const body = message.task
     ? html`<${TaskCard} task=${message.task} isFolded=${false} />`
+    : message.type === CARD && question
+    ? html`<${Asked} question=${question} />`
     : message.type === TEXT
       ? html`<${Markdown} tree=${message.tree} text=${message.text} />`
       : html`<p class="plain" dir="auto">${visible(message.text)}</p>`;
@@ -67,8 +74,8 @@ function Line({ message }) {
   </li>`;
 }
 
-/** @param {{ session: SessionSummary, onBack: () => void }} props */
-function Session({ session, onBack }) {
+/** @param {{ session: SessionSummary, state: PageState, onBack: () => void }} props */
+function Session({ session, state, onBack }) {
   const page = usePage();
   const [said, setSaid] = useState(/** @type {MessageSummary[] | null} */ (null));
   const [more, setMore] = useState(false);
@@ -94,7 +101,14 @@ function Session({ session, onBack }) {
         ? html`<span class="spinner" aria-hidden="true"></span>`
         : said.length === 0
           ? html`<p class="blank-row">${t("history.silent")}</p>`
-          : html`<ol class="said">${said.map((message) => html`<${Line} key=${message.number} message=${message} />`)}</ol>`
+          : html`<ol class="said">${said.map(
+              (message) =>
+                html`<${Line}
+                  key=${message.number}
+                  message=${message}
+                  question=${state.mirror?.interactions.get(message.interaction_id ?? "")}
+                />`,
+            )}</ol>`
     }
   <//>`;
 }

@@ -1,7 +1,7 @@
 /**
  * The conversation, oldest first, in windows.
  * 1. At the end it follows what comes; scrolled up it stays where it is, and says that there is something newer.
- * 2. Near its beginning older messages are read and put before; what was being read does not move.
+ * 2. Near its beginning older messages are read and put before, and so they are when all fits; what was being read does not move.
  */
 /** @import { MessageSummary, Mirror, PageState } from "../types.d.ts" */
 import { day, t } from "../i18n/words.js";
@@ -42,6 +42,7 @@ export class Timeline extends Component {
     });
     this.watch.observe(this.box);
     this.watch.observe(/** @type {Element} */ (this.box.firstElementChild));
+    this.fill();
   }
 
   componentWillUnmount() {
@@ -68,6 +69,13 @@ export class Timeline extends Component {
     const isNewer = before.state.mirror !== now.state.mirror && newestOf(before.state.mirror) < newestOf(now.state.mirror);
     if (isNewer && !this.isAtEnd) this.setState({ hasNewer: true });
     if (now.state.outgoing.length > before.state.outgoing.length) this.leave();
+    if (before.state.links !== now.state.links) this.fill();
+  }
+
+  /** Where nothing can be scrolled nobody can ask for older messages by scrolling (rule 2). */
+  fill() {
+    const box = this.box;
+    if (box.clientHeight > 0 && box.scrollHeight <= box.clientHeight) void (/** @type {any} */ (this.props).page.readOlder());
   }
 
   scrolled() {

@@ -1,0 +1,90 @@
+"""Every crash point that the kernel of the model passes, before and after, by a power cut and by kill -9, in three workloads.
+
+    point_sweep.py FIRST SEEDS [WORKLOAD]      prints one JSON object: runs, how many of them passed their point, and what broke
+
+Rules:
+1. A program of its own, as simulation.py. Each run is a home; after the death the workload goes on, and every promise is looked at.
+2. Workload 0 is a story that passes every point; 1 the same at the second passing, the story's acts in another order; 2 the same with
+   steps of anybody between them, at any passing.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import random
+import sys
+from typing import Any
+
+import kernel.store
+from tests.faults.crash_points import IN_THE_MODEL, Planted, Side, plant
+from tests.faults.simulation import LAYER, PowerCut, Powered, one_step, run
+from tests.faults.story import STORY
+from tests.model.around import Died
+
+WAYS = ("power cut", "kill -9")
+SIDES: tuple[Side, ...] = ("before", "after")
+WORKLOADS = (0, 1, 2)
+
+
+def _acts(machine: Powered, chance: random.Random, workload: int) -> None:
+    machine.begin(is_used=True)
+    acts = list(STORY)
+    if workload == 1:
+        chance.shuffle(acts)
+        acts += STORY
+    for act in acts:
+        act(machine)
+        for _ in range(chance.randrange(3) if workload == 2 else 0):
+            one_step(machine, chance)
+
+
+def one(name: str, side: Side, way: str, workload: int, seed: int) -> tuple[Planted, str]:
+    """One run. Returns its point, passed or not, and what broke."""
+
+    def die() -> None:
+        if way == "power cut":
+            LAYER.platter.is_off = True  # type: ignore[union-attr]
+            raise PowerCut
+        raise Died
+
+    chance = random.Random(f"{name} {side} {seed}")
+    skip = {0: 0, 1: 1, 2: chance.randrange(6)}[workload]
+    planted, take_away = plant(name, side, die, skip=skip, is_model=True)
+
+    def act(machine: Powered, drawn: random.Random) -> None:
+        _acts(machine, drawn, workload)
+        planted.disarm()
+
+    try:
+        _, violation = run(seed * 1000 + workload, act)
+    finally:
+        take_away()
+    return planted, violation
+
+
+def sweep(seeds: range, workloads: tuple[int, ...]) -> dict[str, Any]:
+    """All of them, with these seeds."""
+    runs = passed = 0
+    broken: dict[str, str] = {}
+    for seed, name, side, way, workload in itertools.product(seeds, IN_THE_MODEL, SIDES, WAYS, workloads):
+        planted, violation = one(name, side, way, workload, seed)
+        runs += 1
+        passed += planted.has_acted
+        if workload == 0 and not planted.has_acted:
+            violation = violation or "the point is not passed"
+        if violation:
+            broken[f"{name}, {side}, {way}, workload {workload}, seed {seed}"] = violation
+    return {"done": runs, "passed": passed, "violations": broken}
+
+
+def main() -> None:
+    """Run what the arguments say."""
+    LAYER.note_calls()
+    kernel.store.CHECKPOINT_COMMITS = 6  # so that some come
+    first, seeds, *workloads = map(int, sys.argv[1:])
+    sys.stdout.write(json.dumps(sweep(range(first, first + seeds), tuple(workloads) or WORKLOADS)) + "\n")
+
+
+if __name__ == "__main__":
+    main()

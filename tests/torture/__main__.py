@@ -1,0 +1,137 @@
+"""The long runs: `python -m tests.torture [PART ...] [--seconds S]`, all parts without one. `make torture` is this.
+
+Each part has a figure to reach and a report of its own, docs/proof/PART.json, written by the run itself after every chunk. A run that is
+stopped goes on from its report; one that has reached its figure does nothing until the report is taken away.
+Rules:
+1. A chunk is a program of its own (parts.py) that prints one JSON object: how much it did, and what broke.
+2. What broke is kept with its seed, and the exit code is 1 as long as a report holds any.
+3. A report names the sources it was made from: by a digest, since they may change between two chunks.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from hashlib import sha256
+from importlib.metadata import version
+from pathlib import Path
+from platform import python_version
+from typing import Any
+
+import apsw
+
+from tests.torture.parts import PARTS, Part
+
+ROOT = Path(__file__).resolve().parents[2]
+PROOF = ROOT / "docs" / "proof"
+_SOURCES = ("kernel", "sdk", "workers", "hosts", "tests/faults", "tests/fuzz", "tests/model")
+_PACKAGES = ("apsw", "cbor2", "hypothesis", "jsonschema-rs", "pydantic", "trio")
+
+
+def source_digest() -> str:
+    """What the sources of the product and of these runs are now, in one word."""
+    state = sha256()
+    for folder in _SOURCES:
+        for path in sorted((ROOT / folder).rglob("*.py")):
+            state.update(path.read_bytes())
+    return state.hexdigest()[:16]
+
+
+class Report:
+    """What one part has done so far; kept in its file."""
+
+    def __init__(self, part: Part) -> None:
+        self.path = PROOF / f"{part.name}.json"
+        fresh: dict[str, Any] = {
+            "part": part.name,
+            "what": part.what,
+            "unit": part.unit,
+            "figure": part.figure,
+            "done": 0,
+            "next_seed": 0,
+            "seconds": 0.0,
+            "counts": {},
+            "violations": {},
+            "began": _now(),
+            "sources": [],
+        }
+        self.said: dict[str, Any] = json.loads(self.path.read_text("utf-8")) if self.path.exists() else fresh
+        self.said["figure"] = part.figure
+
+    def add(self, part: Part, found: dict[str, Any], seconds: float) -> None:
+        """One more chunk is done."""
+        said = self.said
+        said["done"] += found.pop("done")
+        said["next_seed"] += part.seeds_a_chunk
+        said["seconds"] = round(said["seconds"] + seconds, 1)
+        said["violations"] |= found.pop("violations")
+        for name, number in found.items():
+            if isinstance(number, int):
+                said["counts"][name] = said["counts"].get(name, 0) + number
+        said["sources"] = list(dict.fromkeys([*said["sources"], source_digest()]))
+        said["versions"] = {
+            "python": python_version(),
+            "sqlite": apsw.sqlite_lib_version(),
+            **{name: version(name) for name in _PACKAGES},
+        }
+        said["ended"] = _now()
+        PROOF.mkdir(exist_ok=True)
+        self.path.write_text(json.dumps(said, indent=1) + "\n", "utf-8")
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+
+
+class ChunkFailed(Exception):
+    """The program of a chunk ended otherwise than with its JSON object: it says nothing of the product, and is run again next time."""
+
+
+def run_chunk(part: Part, seed: int) -> dict[str, Any]:
+    """Run the next chunk of a part. Raises: ChunkFailed."""
+    command = [sys.executable, *part.program(seed, part.seeds_a_chunk)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=part.bound_seconds, check=False)
+    if done.returncode:
+        raise ChunkFailed(f"{part.name}, seed {seed}: {done.stderr[-2000:]}")
+    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
+def run_part(part: Part, until: float) -> Report:
+    """Go on with a part until its figure is reached, or the time is over."""
+    report = Report(part)
+    while report.said["done"] < part.figure and time.monotonic() < until:
+        began = time.monotonic()
+        report.add(part, run_chunk(part, report.said["next_seed"]), time.monotonic() - began)
+        print(f"{part.name}: {report.said['done']} of {part.figure} {part.unit}, {len(report.said['violations'])} violations", flush=True)
+        if report.said["violations"]:
+            break
+    return report
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the parts that are named, or all."""
+    parser = argparse.ArgumentParser(prog="python -m tests.torture")
+    parser.add_argument("part", nargs="*", choices=[[], *PARTS])
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="begin no chunk after so long")
+    wanted = parser.parse_args(arguments)
+    until = time.monotonic() + wanted.seconds
+    try:
+        reports = [run_part(PARTS[name], until) for name in wanted.part or PARTS]
+    except ChunkFailed as failed:
+        print(failed, file=sys.stderr)
+        return 2
+    for report in reports:
+        said = report.said
+        state = "VIOLATIONS" if said["violations"] else "done" if said["done"] >= said["figure"] else "not finished"
+        print(f"{said['part']}: {said['done']} of {said['figure']} {said['unit']} in {said['seconds']:.0f} s: {state}")
+    return int(any(report.said["violations"] for report in reports))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,118 @@
+"""The parts of the long runs: what each does, how much, and the program of one chunk (`python -m tests.torture`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+Program = Callable[[int, int], tuple[str, ...]]  # (first seed, seeds) -> arguments of the interpreter
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """One row of the table. figure: how much of the unit makes the part done; seeds_a_chunk: how far the seed goes on with a chunk."""
+
+    name: str
+    what: str
+    figure: int
+    unit: str
+    seeds_a_chunk: int
+    program: Program
+    bound_seconds: float = 3600.0
+
+
+def _of(*words: str) -> Program:
+    """A program that takes the first seed and how many."""
+    return lambda first, seeds: ("-m", *words, str(first), str(seeds))
+
+
+def _errors(first: int, seeds: int) -> tuple[str, ...]:
+    del seeds
+    return ("-m", "tests.faults.simulation", "error", ("io", "full")[first % 2], str(first // 2))
+
+
+_ALL = (
+    Part(
+        name="broken_kernels",
+        what="one deliberately broken kernel for each promise, patched in memory: the suite goes red under its number",
+        figure=49,
+        unit="broken kernels",
+        seeds_a_chunk=1,
+        program=lambda first, seeds: ("-m", "tests.faults.broken_kernels"),
+    ),
+    Part(
+        name="power_cuts",
+        what="the whole kernel in simulation, from one seed, on a disk that loses power; every promise looked at after every cut",
+        figure=100_000,
+        unit="power cuts",
+        seeds_a_chunk=100,
+        program=_of("tests.faults.simulation", "power"),
+    ),
+    Part(
+        name="crash_points",
+        what="the same, dead at a named place: every point of tests/faults/crash_points.py that the model passes,"
+        " before and after, by power cut and by kill -9, in three workloads",
+        figure=444 * 20,
+        unit="deaths at a point",
+        seeds_a_chunk=1,
+        program=_of("tests.faults.point_sweep"),
+    ),
+    Part(
+        name="storage_errors",
+        what="the same, with one operation of the disk failing: operation N for every N, as an I/O error and as a full disk",
+        figure=10_000,
+        unit="failed operations",
+        seeds_a_chunk=1,
+        program=_errors,
+    ),
+    Part(
+        name="real_crash_points",
+        what="real kernels with real sealed workers, dead at every named place, before and after, at its first, second and fourth passing,"
+        " by kill -9 and as a power cut leaves their home; then started again and asked",
+        figure=516,
+        unit="deaths at a point",
+        seeds_a_chunk=4,
+        program=_of("tests.faults.real_points"),
+    ),
+    Part(
+        name="kernel_kills",
+        what="kill -9 of a real kernel at a moment that the seed chooses, again and again on one home; nothing of its tree stays",
+        figure=10_000,
+        unit="kernels killed",
+        seeds_a_chunk=20,
+        program=_of("tests.faults.kill_loops", "kernels"),
+    ),
+    Part(
+        name="worker_kills",
+        what="kill -9 of real sealed workers while they have calls, now and then of the zygote, and of a host's channel",
+        figure=10_000,
+        unit="workers killed",
+        seeds_a_chunk=100,
+        program=_of("tests.faults.kill_loops", "workers"),
+    ),
+    Part(
+        name="model_steps",
+        what="steps of the model: anything, by anyone, in any order, with the kernel dying anywhere",
+        figure=1_000_000,
+        unit="steps",
+        seeds_a_chunk=200,
+        program=_of("tests.torture.model_steps"),
+    ),
+    Part(
+        name="fuzzed_frames",
+        what="inputs that are nearly right, in structure and in bytes, at every border where bytes become values (tests/fuzz/targets.py)",
+        figure=10_000_000,
+        unit="inputs",
+        seeds_a_chunk=100_000,
+        program=_of("tests.fuzz.mutate"),
+    ),
+    Part(
+        name="fuzzed_turns",
+        what="nearly right messages of workers, hosts and Agents, decided by the kernel of the model; promises after each home",
+        figure=1_000_000,
+        unit="messages decided",
+        seeds_a_chunk=40_000,
+        program=_of("tests.fuzz.turns"),
+    ),
+)
+PARTS = {part.name: part for part in _ALL}
