@@ -60,6 +60,7 @@ _SCENES = {
 _LAUNCHER = "it runs before there is an App or content in the process, with its streams on /dev/null, and tells layers by fixed words"
 _TESTING = "it runs in the test of an App's author: the text is that of his own App, told to himself"
 EXPLAINED = {
+    "hosts.commands.backup restore Failure": "the failure is what the kernel's own program said on its error line, judged where it says it",
     "hosts.commands.interactions ask_person Failure": "only who answers by hand in a terminal comes to it; code and detail are shown",
     "hosts.launch _last_words ValueError": "only a kernel that died without a word brings it here, and it drops what it took",
     "hosts.view _provide (LinkLost, Refused)": "only a view that acted for an App comes to it, and it drops what it took",
@@ -129,7 +130,6 @@ def host_lines(name: str, folder: Path, home: Path) -> list[Line]:
     table: dict[str, Sequence[Line]] = {
         "hosts.agents.demo": ([stdin, "hosts.agents.demo"],),
         "hosts.agents": ([stdin, *shared, "agent", "--no-wait"],) * 3,  # the other part may be at the one door
-        "hosts.commands.backup": ([*own, "restore", str(folder)],),
         "hosts.commands.calls": ([*shared, *call, json.dumps({"x": MARK})], [*shared, "call", "runtime.status"]),
         "hosts.commands.offline": ([*shared, "audit", "verify"],),
         "hosts.commands.session _serve": (["web", *shared, "run", "--no-open"],),
