@@ -186,11 +186,20 @@ class World:
         session.deliver_waiting()
         return call
 
+    async def start_for(self, play: Play) -> Session:
+        """A worker that has started and is where the play begins: its call can be made."""
+        session = await self.start()
+        await self._do_before(session, play)
+        return session
+
     async def play(self, session: Session, play: Play) -> FakeCall:
         """Do what comes before, then make the call."""
+        await self._do_before(session, play)
+        return self.new_call(session, play.tool_id, play.input)
+
+    async def _do_before(self, session: Session, play: Play) -> None:
         for step in play.before:
             await self.act(session, step)
-        return self.new_call(session, play.tool_id, play.input)
 
     async def act(self, session: Session, step: Step) -> FakeCall | FakeMessage:
         """One step, and wait until the worker has nothing more to say to it."""

@@ -86,9 +86,7 @@ async def does_calls_side_by_side(world: World) -> None:
 async def does_as_many_as_may_be_open(world: World) -> None:
     """64 calls at once, as many as may be open, are all ended."""
     play = world.role("answers")
-    session = await world.start()
-    for step in play.before:
-        await world.act(session, step)
+    session = await world.start_for(play)
     calls = [world.new_call(session, play.tool_id, play.input) for _ in range(_MAX_OPEN_CALLS)]
     await session.until(lambda: all(call.outcome for call in calls), f"{_MAX_OPEN_CALLS} calls at once to end")
 
@@ -96,9 +94,7 @@ async def does_as_many_as_may_be_open(world: World) -> None:
 def _with_clock(time_left_ms: int) -> Any:
     async def run(world: World) -> None:
         play = world.role("answers")
-        session = await world.start()
-        for step in play.before:
-            await world.act(session, step)
+        session = await world.start_for(play)
         call = world.new_call(session, play.tool_id, play.input, time_left_ms=time_left_ms)
         await world.ended(session, call)
 
@@ -108,9 +104,7 @@ def _with_clock(time_left_ms: int) -> Any:
 async def takes_replies_in_any_order(world: World) -> None:
     """Replies in another order than the requests find what they belong to."""
     play = world.role("answers")
-    session = await world.start()
-    for step in play.before:
-        await world.act(session, step)
+    session = await world.start_for(play)
     session.hold("tool.accept", "tool.complete", "tool.fail")
     calls = {call.call_id: call for call in (world.new_call(session, play.tool_id, play.input) for _ in range(2))}
     await session.until(lambda: len(_accepts(session)) == 2, "two calls to be accepted")
@@ -130,9 +124,7 @@ def _accepts(session: Session) -> list[str]:
 async def does_it_again_in_the_next_life(world: World) -> None:
     """A call that is delivered again after a crash is done again."""
     play = world.role("answers")
-    session = await world.start()
-    for step in play.before:
-        await world.act(session, step)
+    session = await world.start_for(play)
     session.hold("tool.complete", "tool.fail")
     call = world.new_call(session, play.tool_id, play.input)
     await session.until(lambda: session.held, "the result")

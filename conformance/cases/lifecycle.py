@@ -49,9 +49,7 @@ async def stops_with_an_open_call(world: World) -> None:
 async def stops_unanswered(world: World) -> None:
     """A worker that waits for replies still ends within its deadline."""
     play = world.role("answers")
-    session = await world.start()
-    for step in play.before:
-        await world.act(session, step)
+    session = await world.start_for(play)
     session.hold("tool.accept", "tool.complete", "tool.fail", *_CHANGES)
     world.new_call(session, play.tool_id, play.input)
     await session.until(lambda: session.held, "a request about the call")

@@ -23,9 +23,7 @@ def _silent_after(message_type: str, code: str) -> Any:
 
     async def run(world: World) -> None:
         play = world.role("answers")
-        session = await world.start()
-        for step in play.before:
-            await world.act(session, step)
+        session = await world.start_for(play)
         session.refuse(message_type, code)
         call = world.new_call(session, play.tool_id, play.input)
         await session.until(lambda: message_type in session.about(call.call_id), message_type)
@@ -43,9 +41,7 @@ def _silent_after(message_type: str, code: str) -> Any:
 def _mends_after(code: str) -> Any:
     async def run(world: World) -> None:
         play = world.role("answers")
-        session = await world.start()
-        for step in play.before:
-            await world.act(session, step)
+        session = await world.start_for(play)
         session.refuse("tool.complete", code)
         call = world.new_call(session, play.tool_id, play.input)
         await world.ended(session, call)
@@ -59,9 +55,7 @@ def _mends_after(code: str) -> Any:
 async def ends_again_when_there_is_room(world: World) -> None:
     """A result that is refused store_full is sent again once there is room."""
     play = world.role("answers")
-    session = await world.start()
-    for step in play.before:
-        await world.act(session, step)
+    session = await world.start_for(play)
     session.refuse("tool.complete", "store_full")
     call = world.new_call(session, play.tool_id, play.input)
     session.patience = max(session.patience, _STORE_SECONDS)
@@ -96,9 +90,7 @@ async def stops_when_ended_elsewhere(world: World) -> None:
 async def stops_at_once(world: World) -> None:
     """Nothing but its accept is said about a call whose tool.ended came with it."""
     play = world.role("stays_open")
-    session = await world.start()
-    for step in play.before:
-        await world.act(session, step)
+    session = await world.start_for(play)
     call = _put_quietly(world, session, play.tool_id, play.input)
     session.send(call.called(), ToolEnded(call_id=call.call_id, status="cancelled"))
     end_elsewhere(call, "cancelled")
@@ -149,9 +141,7 @@ async def ends_after_a_cancel(world: World) -> None:
 async def ends_when_cancelled_at_once(world: World) -> None:
     """A call that is cancelled in the moment it comes is ended."""
     play = world.role("stays_open")
-    session = await world.start()
-    for step in play.before:
-        await world.act(session, step)
+    session = await world.start_for(play)
     call = _put_quietly(world, session, play.tool_id, play.input)
     session.send(call.called(), ToolCancelRequested(call_id=call.call_id, grace_ms=_GRACE_MS))
     await world.ended(session, call)
@@ -184,9 +174,7 @@ async def lives_when_a_cancel_comes_late(world: World) -> None:
 async def goes_on_when_a_report_is_refused(world: World) -> None:
     """A report that is refused limit_exceeded does not fail the call."""
     play = world.role("reports")
-    session = await world.start()
-    for step in play.before:
-        await world.act(session, step)
+    session = await world.start_for(play)
     session.refuse("tool.progress", "limit_exceeded")
     call = world.new_call(session, play.tool_id, play.input)
     await session.until(lambda: "tool.progress" in session.about(call.call_id), "tool.progress")

@@ -42,9 +42,7 @@ async def answers_during_a_call(world: World) -> None:
 async def answers_without_replies(world: World) -> None:
     """A worker that waits for replies answers pings."""
     play = world.role("answers")
-    session = await world.start()
-    for step in play.before:
-        await world.act(session, step)
+    session = await world.start_for(play)
     session.hold("tool.accept", "tool.complete", "state.save", "state.load", "surface.update", "surface.read")
     world.new_call(session, play.tool_id, play.input)
     await session.until(lambda: session.held, "a request about the call")

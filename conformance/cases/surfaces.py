@@ -55,9 +55,7 @@ async def changes_in_small_steps(world: World) -> None:
 async def tries_again_on_a_newer_version(world: World) -> None:
     """A change that comes too late is made again on the newer version."""
     play = _drawing_play(world)
-    session = await world.start()
-    for step in play.before:
-        await world.act(session, step)
+    session = await world.start_for(play)
     _patch_as_the_person(session, {"person": "was here"}, is_told=False)
     since = len(session.trace)
     call = world.new_call(session, play.tool_id, play.input)
@@ -134,9 +132,7 @@ def _small_chunks(of: str, data: bytes) -> list[Chunk]:
 async def lives_when_a_change_is_refused(world: World) -> None:
     """A change that is refused limit_exceeded does no harm."""
     play = _drawing_play(world)
-    session = await world.start()
-    for step in play.before:
-        await world.act(session, step)
+    session = await world.start_for(play)
     session.refuse(SurfaceUpdate.TYPE, "limit_exceeded")
     world.new_call(session, play.tool_id, play.input)
     await session.require_alive("after a change of its surface was refused")

@@ -25,10 +25,10 @@ from typing import Any
 
 import apsw
 
-SECTOR_BYTES = 512
+from tests.store.power_loss import Op, arrived, do
+
 _DIRECTLY_SYNCED = ("-journal", "-wal")  # SQLite syncs the folder when it first syncs one of these
 _SEEN_WHOLE = ("audit.head", "kernel.db")  # every write of theirs comes by here; others may be written past `os` (rule 4)
-Op = tuple[str, int, bytes]
 
 
 class PowerCut(BaseException):
@@ -45,17 +45,8 @@ class Noted:
 
     def sync(self) -> None:
         for op in self.pending:
-            _do(self.durable, op)
+            do(self.durable, op)
         self.pending = []
-
-
-def _do(image: bytearray, op: Op) -> None:
-    kind, offset, data = op
-    if kind == "truncate":
-        del image[offset:]
-        return
-    image.extend(bytes(max(0, offset - len(image))))
-    image[offset : offset + len(data)] = data
 
 
 class Platter:
@@ -179,8 +170,8 @@ class Platter:
         live = (self.folder / name).read_bytes() if noted.is_opaque and (self.folder / name).is_file() else image
         if live != image and self.chance.random() < 0.5:  # what was written since the last sync is there, whole or in part
             image = bytearray(live[: self.chance.randrange(len(live) + 1)] if self.chance.random() < 0.5 else live)
-        for op in _arrived(noted.pending, self.chance):
-            _do(image, op)
+        for op in arrived(noted.pending, self.chance):
+            do(image, op)
         return bytes(image)
 
 
@@ -189,27 +180,6 @@ def _point(names: dict[str, Noted], name: str, noted: Noted | None) -> None:
         names.pop(name, None)
     else:
         names[name] = noted
-
-
-def _arrived(ops: list[Op], chance: random.Random) -> list[Op]:
-    way = chance.random()
-    if way < 0.25:
-        return ops
-    if way < 0.4:
-        return []
-    if way < 0.6:
-        return ops[: chance.randrange(len(ops) + 1)]
-    kept = [piece for op in ops if chance.random() < 0.5 for piece in _torn(op, chance)]
-    chance.shuffle(kept)
-    return kept
-
-
-def _torn(op: Op, chance: random.Random) -> list[Op]:
-    kind, offset, data = op
-    if kind != "write" or chance.random() < 0.7:
-        return [op]
-    pieces = range(0, len(data), SECTOR_BYTES)
-    return [("write", offset + at, data[at : at + SECTOR_BYTES]) for at in pieces if chance.random() < 0.5]
 
 
 # --------------------------------------------------------------------------------- between the process and its files

@@ -34,11 +34,10 @@ from kernel.store_open import FileFacts, StoreRefused, connect
 from kernel.store_start import KeptHead, Start
 from kernel.wal import WalFacts, read_wal
 from lineup_sdk.protocol.codes import Code
+from tests.store.power_loss import SECTOR_BYTES, Op, arrived, do
 from tests.store.world import AGENT, NOW, call, outbox_row
 
-SECTOR_BYTES = 512
 TURNS = 16
-Op = tuple[str, int, bytes]
 
 
 class PowerCut(Exception):
@@ -62,7 +61,7 @@ class Disk:
 
     def change(self, name: str, op: Op) -> None:
         self.touch()
-        _do(self.live[name], op)
+        do(self.live[name], op)
         self.unsynced[name].append(op)
 
     def sync(self, name: str) -> None:
@@ -100,40 +99,10 @@ class Disk:
             if is_lost or (name not in self.live and not is_back):
                 continue
             image = bytearray(base or b"")
-            for op in _arrived(self.unsynced.get(name, []), chance):
-                _do(image, op)
+            for op in arrived(self.unsynced.get(name, []), chance):
+                do(image, op)
             found.live[name], found.durable[name], found.unsynced[name] = image, bytearray(image), []
         return found
-
-
-def _do(image: bytearray, op: Op) -> None:
-    kind, offset, data = op
-    if kind == "truncate":
-        del image[offset:]
-        return
-    image.extend(bytes(max(0, offset - len(image))))
-    image[offset : offset + len(data)] = data
-
-
-def _arrived(ops: list[Op], chance: random.Random) -> list[Op]:
-    way = chance.random()
-    if way < 0.25:
-        return ops
-    if way < 0.4:
-        return []
-    if way < 0.6:
-        return ops[: chance.randrange(len(ops) + 1)]
-    kept = [piece for op in ops if chance.random() < 0.5 for piece in _torn(op, chance)]
-    chance.shuffle(kept)
-    return kept
-
-
-def _torn(op: Op, chance: random.Random) -> list[Op]:
-    kind, offset, data = op
-    if kind != "write" or chance.random() < 0.7:
-        return [op]
-    pieces = range(0, len(data), SECTOR_BYTES)
-    return [("write", offset + at, data[at : at + SECTOR_BYTES]) for at in pieces if chance.random() < 0.5]
 
 
 class DiskFile:
