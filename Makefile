@@ -49,7 +49,7 @@ check: .venv/.installed tests/web/node_modules/.installed
 	$(BIN)/python docs/make_machines.py --check
 	$(BIN)/python -m workers.digests --check
 	$(BIN)/python tests/clauses.py
-	tests/web/node_modules/.bin/tsc --project tests/web
+	for project in tests/web tests/web/surfaces/*.json; do tests/web/node_modules/.bin/tsc --project $$project || exit 1; done
 	git diff --check $$(git hash-object -t tree /dev/null)
 	$(BIN)/python -m pytest --quiet tests/test_packaging.py
 

@@ -4,6 +4,7 @@ Rules:
 1. A case raises Broken when the demand is not kept, NotApplicable when the worker gives no occasion; else it passed.
 2. `needs` names cases that must have passed: without them a failure would not be this case's. It is then `blocked`, never passed.
 3. Numbers stand once in the whole suite (cases/__init__.py); one that is taken away is not given again.
+4. Cases are made from the Manifest, so they all need that it fits its schema: MANIFEST_CASE judges that alone.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+MANIFEST_CASE = 190
 Try = Callable[[Any], Awaitable[None]]  # of a World (world.py), which stands above
 
 

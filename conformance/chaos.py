@@ -26,7 +26,7 @@ from conformance.case import Broken
 from conformance.plays import Play, Step, first_input, is_as_said, read_plays, tools_to_try
 from conformance.probe import GRACE_MS, answer_questions
 from conformance.scripted_kernel import Session, delivery_of
-from conformance.targets import App, open_target, read_app
+from conformance.targets import App, TargetInvalid, misfits, open_target, read_app
 from conformance.trace import ENDINGS, Answered
 from conformance.world import World
 from lineup_sdk.protocol.messages import ContextChanged, JsonObject, ToolCancelRequested
@@ -280,6 +280,8 @@ _ACTS = {
 
 async def make_trouble(app: App, seed: int, seconds: float, steps: int | None, patience: float = PATIENCE_SECONDS) -> Report:
     """Run chaos on an app. Raises: TargetInvalid, SealIncomplete."""
+    if errors := misfits(app.manifest):
+        raise TargetInvalid(f"the Manifest does not fit manifest.schema.json at {errors[:3]}")
     async with open_target(app) as target, trio.open_nursery() as nursery:
         world = World(target=target, plays=read_plays(app), nursery=nursery, patience=patience)
         try:

@@ -71,7 +71,7 @@ def read_plays(app: App) -> Plays:
             remembers=(_play(remembers["first"]), _play(remembers["then"])) if remembers else None,
             ends_open=tuple(map(_step, said.get("ends_open", ()))),
             messages=tuple(_step(row) for row in said.get("messages", ())),
-            events=tuple(Step(kind="event", name=row["name"], body=row["body"]) for row in said.get("events", ())),
+            events=tuple(Step(kind="event", name=_name(row["name"]), body=row["body"]) for row in said.get("events", ())),
             left_out=said.get("left_out", {}),
         )
     except (KeyError, TypeError) as error:
@@ -80,12 +80,18 @@ def read_plays(app: App) -> Plays:
 
 def _play(said: JsonObject) -> Play:
     before = tuple(map(_step, said.get("before", ())))
-    return Play(tool_id=said["tool"], input=said["input"], before=before, result=said.get("result"))
+    return Play(tool_id=_name(said["tool"]), input=said["input"], before=before, result=said.get("result"))
 
 
 def _step(said: JsonObject) -> Step:
     kind = next(kind for kind in ("tool", "topic", "event") if kind in said)
-    return Step(kind=kind, name=said[kind], body=said["input" if kind == "tool" else "body"], saves=said.get("saves", False))
+    return Step(kind=kind, name=_name(said[kind]), body=said["input" if kind == "tool" else "body"], saves=said.get("saves", False))
+
+
+def _name(said: object) -> str:
+    if type(said) is not str:
+        raise TypeError("a name is text")
+    return said
 
 
 def tools_to_try(app: App, plays: Plays) -> list[JsonObject]:

@@ -12,10 +12,10 @@ from copy import copy
 
 import trio
 
-from conformance.case import Broken, Case, NotApplicable, Status, Verdict
+from conformance.case import MANIFEST_CASE, Broken, Case, NotApplicable, Status, Verdict
 from conformance.plays import Plays, read_plays
 from conformance.probe import take_tour
-from conformance.targets import Target
+from conformance.targets import Target, misfits
 from conformance.world import Tour, TourNeeded, World
 
 SIDE_BY_SIDE = 16
@@ -30,6 +30,7 @@ class Run:
         self._cases = cases
         self._patience = patience
         self._plays: Plays = read_plays(target.app)
+        self._is_unfit = bool(target.app.manifest and misfits(target.app.manifest))
         self._tour: Tour | None = None
         self._touring = trio.Lock()
         self._verdicts: dict[int, Verdict] = {}
@@ -79,6 +80,8 @@ class Run:
         self._verdicts[case.number] = Verdict(case=case, status=status, reason=reason, seconds=seconds)
 
     async def _try(self, case: Case, nursery: trio.Nursery, patience: float | None) -> tuple[Status, str]:
+        if self._is_unfit and case.number != MANIFEST_CASE:
+            return Status.BLOCKED, f"C-{MANIFEST_CASE} does not pass"
         missing = [n for n in case.needs if self._verdicts[n].status in (Status.FAILED, Status.BLOCKED)]
         if missing:
             return Status.BLOCKED, f"C-{missing[0]:03} did not pass"

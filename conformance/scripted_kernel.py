@@ -6,6 +6,8 @@ Rules:
 2. What the wire does not admit is written down with its reason and ends the channel, as in the kernel.
 3. A wait is bounded by `patience` seconds and ends early when the worker is gone. Quiet is not a time: a worker is quiet when it answered
    QUIET_ROUNDS pings, one after the other, and said nothing else. So a loaded machine makes it slow, not wrong.
+4. When the time of a wait is over, a worker that has started is late only if it had its turn since: it is pinged, and what it says before
+   it is quiet still counts. A ping may take as long as LATE_PATIENCES waits.
 """
 
 from __future__ import annotations
@@ -44,6 +46,7 @@ from lineup_sdk.testing.rules import Desk, content_of
 from lineup_sdk.testing.surfaces import chunks_of
 
 QUIET_ROUNDS = 6
+LATE_PATIENCES = 4
 _FIRST_PING = 1_000_000  # of those that only ask for quiet
 
 
@@ -229,7 +232,16 @@ class Session:
                     raise Broken(await self.end_seen(what))
                 await self._changed.wait()
             return
-        raise Broken(f"waited {bound:g} s for this: {what}")
+        if not await self._comes_late(is_true):
+            raise Broken(f"waited {bound:g} s for this: {what}")
+
+    async def _comes_late(self, is_true: Callable[[], object]) -> bool:
+        """Rule 4. One that never stops talking is not waited for any longer."""
+        seconds = LATE_PATIENCES * self.patience
+        if self.desk.is_started:
+            with trio.move_on_after(seconds):
+                await self.settle(seconds, is_true)
+        return bool(is_true())
 
     async def end_seen(self, what: str = "") -> str:
         """Say how the worker ended, while something was awaited."""
@@ -270,16 +282,19 @@ class Session:
             while heard == len(self.trace) and not self.is_ended:
                 await self._changed.wait()
 
-    async def settle(self) -> None:
-        """Wait until the worker has nothing more to say to what it was told: it answers QUIET_ROUNDS pings and says nothing else."""
+    async def settle(self, seconds: float | None = None, is_enough: Callable[[], object] = lambda: False) -> None:
+        """Wait until the worker has nothing more to say to what it was told: it answers QUIET_ROUNDS pings and says nothing else.
+
+        seconds: how long it may take to answer one; is_enough: what ends this before.
+        """
         rounds = 0
-        while rounds < QUIET_ROUNDS and not self.is_ended and not self.is_deaf:
+        while rounds < QUIET_ROUNDS and not self.is_ended and not self.is_deaf and not is_enough():
             said = self._said
-            await self._wait_pong(self.ping())
+            await self._wait_pong(self.ping(), self.patience if seconds is None else seconds)
             rounds = rounds + 1 if said == self._said else 0
 
-    async def _wait_pong(self, n: int) -> None:
-        with trio.move_on_after(self.patience):
+    async def _wait_pong(self, n: int, seconds: float) -> None:
+        with trio.move_on_after(seconds):
             while n not in self.pongs and not self.is_ended:
                 await self._changed.wait()
             return

@@ -1,8 +1,8 @@
 """What is judged: an app folder, whose worker is the real sealed process, or a command that speaks the wire on an inherited descriptor.
 
 Rules:
-1. A Manifest and its files are read once. Files that are not as the Manifest says are told as cases (4.1), not refused here: the process
-   gets the bytes that stand there.
+1. A Manifest and its files are read once. A Manifest that does not fit its schema, and files that are not as it says, are told as cases
+   (4.1), not refused here: the process gets the bytes that stand there.
 2. A command gets the number of its descriptor as LINEUP_CHANNEL_FD and wherever its arguments say {fd}. It runs unsealed: a report says so.
 3. A built-in app is named by its app_scope.
 """
@@ -18,11 +18,13 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from hashlib import sha256
+from importlib.resources import files
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Protocol
 
 import trio
+from jsonschema import Draft202012Validator
 
 from conformance.sealed import Cage, Process, open_cage
 from lineup_sdk.protocol.messages import JsonObject
@@ -64,6 +66,12 @@ class App:
         """What welcome announces."""
         files = [{"name": n, "size": len(d), "sha256": sha256(d).hexdigest()} for n, d in self.files.items()]
         return {"entry": self.manifest["entry"]["main"], "files": files}
+
+
+def misfits(manifest: JsonObject) -> list[str]:
+    """JSON pointers to where a Manifest does not fit its published schema."""
+    schema = json.loads(files("lineup_sdk.protocol").joinpath("manifest.schema.json").read_text())
+    return sorted("/" + "/".join(map(str, error.path)) for error in Draft202012Validator(schema).iter_errors(manifest))
 
 
 def read_app(named: str) -> App:

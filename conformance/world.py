@@ -192,6 +192,16 @@ class World:
         await self._do_before(session, play)
         return session
 
+    async def open_call(self) -> tuple[Session, FakeCall]:
+        """A worker that works on a call which stays open, and has nothing more to say. Raises: Broken, NotApplicable."""
+        play = self.role("stays_open")
+        session = await self.start()
+        call = await self.play(session, play)
+        await session.until(lambda: call.status == "running", "tool.accept")
+        await session.settle()
+        require(call.outcome is None, "the call did not stay open")
+        return session, call
+
     async def play(self, session: Session, play: Play) -> FakeCall:
         """Do what comes before, then make the call."""
         await self._do_before(session, play)

@@ -14,6 +14,7 @@ import re
 import sys
 import traceback
 from collections.abc import Sequence
+from enum import Enum, EnumType
 from itertools import pairwise
 from pathlib import Path
 from typing import Annotated
@@ -70,6 +71,8 @@ HomeOption = Annotated[
 AppFolderOption = Annotated[list[Path] | None, typer.Option("--app-folder", hidden=True, help="More apps for a kernel started now.")]
 
 _STREAMS = (("stdin", os.O_RDONLY, "r"), ("stdout", os.O_RDONLY, "w"), ("stderr", os.O_WRONLY, "w"))
+_KINDS: dict[object, str] = {bool: "a flag", float: "a number", int: "a whole number", Path: "a path"}
+_OPTION = re.compile(r"--?[A-Za-z][A-Za-z0-9-]{0,30}")  # what else stood in its place may be anything a person wrote
 _TYPED = re.compile(r"\s*(\([^)]*\)|'[^']*'|\"[^\"]*\"|:.*)")
 
 
@@ -92,11 +95,20 @@ def wants_json(arguments: Sequence[str]) -> bool:
 
 def _usage_failure(error: typer.TyperException, arguments: Sequence[str]) -> Failure:
     parameter = getattr(error, "param", None)
-    option = getattr(error, "option_name", None)
-    pointer = option or _as_typed(parameter, arguments) or "command line"
-    expected = getattr(getattr(parameter, "type", None), "name", None)
-    message = _TYPED.sub("", error.format_message().splitlines()[0]).strip().rstrip(".:") or "the command was not understood"
-    return Failure(USAGE, {"pointer": pointer, "expected": expected, "hint": "see `lineup --help`"}, message=message)
+    option = str(getattr(error, "option_name", None) or "")
+    pointer = (option if _OPTION.fullmatch(option) else _as_typed(parameter, arguments)) or "command line"
+    message = _TYPED.sub("", error.format_message().splitlines()[0]).strip().rstrip(".:").removesuffix(" for")
+    detail = {"pointer": pointer, "expected": _expected(parameter), "hint": "see `lineup --help`"}
+    return Failure(USAGE, detail, message=message or "the command was not understood")
+
+
+def _expected(parameter: object) -> str | None:
+    """What an argument or the value of an option has to be; None where no single one is to blame."""
+    kind = getattr(getattr(parameter, "type_descriptor", None), "annotation", None)
+    if isinstance(kind, EnumType):
+        members: list[Enum] = list(kind)
+        return "one of " + ", ".join(str(one.value) for one in members)
+    return _KINDS.get(kind, "text") if kind is not None else None
 
 
 def _as_typed(parameter: object, arguments: Sequence[str]) -> str | None:

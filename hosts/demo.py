@@ -33,8 +33,8 @@ SETTLE_SECONDS = 10.0
 _EXPECTED = {"asked": "completed", "opened": "completed", "refused": "rejected", "updated": "completed"}
 
 
-async def run_demo(app_folders: Sequence[Path]) -> int:
-    """Run the demonstration and return how many of its checks failed."""
+async def run_demo(app_folders: Sequence[Path], language: str) -> int:
+    """Run the demonstration and return how many of its checks failed. language: in which its Agent speaks, en or zh."""
     print_data("This is a demonstration. The Agent is a fixed script (python -m hosts.agents.demo), not a model.")
     with tempfile.TemporaryDirectory(prefix="lineup-demo-") as folder:
         home = Home(Path(folder) / "home")
@@ -42,7 +42,7 @@ async def run_demo(app_folders: Sequence[Path]) -> int:
         try:
             with trio.fail_after(DEMO_SECONDS):
                 async with open_headless(launcher, "demo") as host:
-                    failed = await _play(launcher, host)
+                    failed = await _play(launcher, host, language)
                     await host.stop_kernel()
                     await host.wait_ended()
                 await launcher.wait_gone()
@@ -54,12 +54,12 @@ async def run_demo(app_folders: Sequence[Path]) -> int:
     return failed
 
 
-async def _play(launcher: Launcher, host: Headless) -> int:
+async def _play(launcher: Launcher, host: Headless, language: str) -> int:
     status = await host.status()
     print_data(f"kernel {visible(str(status['kernel_version']))} up; inventory revision {visible(str(status['revision']))}")
     failed = 0
     async with trio.open_nursery() as nursery:
-        with start_demo_agent() as agent:
+        with start_demo_agent(language) as agent:
             nursery.start_soon(run_door, demo_door(launcher, agent), agent)
             claims = claims_of(agent)
             while (line := await claims.read_line()) is not None:

@@ -64,11 +64,9 @@ class Launcher:
         HomeRefused.
         """
         while True:
-            try:
-                return await connect(nursery, self.home, greeting)
-            except KernelUnreachable as error:
-                if error.code != "kernel_unreachable":
-                    raise
+            running = await self._link_to_running(nursery, greeting)
+            if running is not None:
+                return running
             started = await self._start(nursery, greeting)
             if started is not None and greeting.role == "view":
                 return started
@@ -84,15 +82,19 @@ class Launcher:
         """Wait for another starter's kernel to answer. The wait is a poll: a socket that is not there yet wakes nobody."""
         pause_seconds = 0.01
         with trio.move_on_after(JOIN_SECONDS):
-            while True:
-                try:
-                    return await connect(nursery, self.home, greeting)
-                except KernelUnreachable as error:
-                    if error.code != "kernel_unreachable":
-                        raise
+            while (running := await self._link_to_running(nursery, greeting)) is None:
                 await trio.sleep(pause_seconds)
                 pause_seconds = min(pause_seconds * 2, 0.25)
+            return running
         return None
+
+    async def _link_to_running(self, nursery: trio.Nursery, greeting: HostHello) -> HostLink | None:
+        try:
+            return await connect(nursery, self.home, greeting)
+        except KernelUnreachable as error:
+            if error.code != "kernel_unreachable":  # one runs, and this host may not speak with it
+                raise
+            return None
 
     async def _start(self, nursery: trio.Nursery, greeting: HostHello) -> HostLink | None:
         """Start a kernel and return its trusted view, or None when another one holds the lock. One that is killed is started once more."""

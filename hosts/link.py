@@ -65,7 +65,8 @@ def hello(role: str, *, label: str | None = None, demo: bool = False, providers:
 
 def _parse(frame: dict[str, Any]) -> Message:
     fields = dict(frame)
-    kind = TO_HOST.get(fields.pop("type", ""))
+    name = fields.pop("type", "")
+    kind = TO_HOST.get(name) if type(name) is str else None  # what is no text may have no hash to look for
     if kind is None:
         raise ProtocolViolation("type")
     try:
@@ -198,6 +199,8 @@ class HostLink:
     async def _take(self, message: Message) -> None:
         match message:
             case HostReply():
+                if type(message.id) is not int:
+                    raise ProtocolViolation("fields")
                 if answer := self._answers.get(message.id):
                     answer.reply = message
                     answer.arrived.set()

@@ -25,6 +25,9 @@ from kernel.launch import execute_early
 
 _early = execute_early() if __name__ == "__main__" and sys.argv[1:2] == ["serve"] else None
 
+if __name__ == "__main__":
+    gc.disable()  # until all is imported: none of it is garbage, and to look for some takes a tenth of the time
+
 # All this takes as long to import as the zygote takes to be born: two processes do it side by side.
 import trio  # noqa: E402
 
@@ -64,6 +67,7 @@ class _Parser(argparse.ArgumentParser):
 
 def main() -> int:
     """Run one of the kernel's own commands and return its exit code."""
+    gc.enable()
     arguments = _parser().parse_args()
     match arguments.command:
         case "serve":
@@ -184,7 +188,9 @@ def _audit(arguments: argparse.Namespace) -> int:
         for row in audit.read_audit(database):
             print(json.dumps(row.as_json()))
     except audit.AuditUnreadable as error:
-        _complain({"code": error.code.value, "hint": "the database cannot be read; see `lineup doctor`"})
+        is_full = error.code is Code.STORE_FULL
+        hint = "the check reads a copy; free some space" if is_full else "the database cannot be read; see `lineup doctor`"
+        _complain({"code": error.code.value, "hint": hint})
         return EXIT_BROKEN
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader went away; say nothing more

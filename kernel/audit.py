@@ -11,6 +11,7 @@ Rules:
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import tempfile
@@ -105,15 +106,11 @@ class HeadFile:
         text = f"{head.seq:020d} {head.hash.hex()}"
         os.pwrite(self._fd, f"{text} {zlib.crc32(text.encode()):08x}\n".encode(), 0)
 
-    @property
-    def is_closed(self) -> bool:
-        """True after close."""
-        return self._fd < 0
-
     def close(self) -> None:
-        """Close the file."""
-        os.close(self._fd)
-        self._fd = -1
+        """Close the file. Closing twice is fine."""
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
 
 
 class HeadDamaged(Exception):
@@ -190,7 +187,7 @@ def _row_problems(row: AuditRow, previous: Head) -> Iterator[str]:
 
 
 class AuditUnreadable(Exception):
-    """The database cannot be read. code: store_foreign (there is none of ours), store_corrupt, or store_locked (never at rest)."""
+    """The database cannot be read. code: store_foreign (there is none of ours), store_corrupt, store_locked (never at rest), store_full."""
 
     def __init__(self, code: Code) -> None:
         super().__init__(code)
@@ -201,7 +198,7 @@ def verify(path: Path) -> AuditReport:
     """Check the chain of a database, also of one that a kernel is using now. Raises: AuditUnreadable."""
     try:
         kept = read_head(path.parent)  # before the copy: the copy is then at least as new
-    except HeadDamaged:
+    except (HeadDamaged, OSError):
         kept = None
     return check_chain(read_audit(path), kept)
 
@@ -209,7 +206,11 @@ def verify(path: Path) -> AuditReport:
 def read_audit(path: Path) -> Iterator[AuditRow]:
     """Read all rows in order from a copy; `as_json` of each is one exported line. Raises: AuditUnreadable."""
     beside = path.parent if os.access(path.parent, os.W_OK) else None  # content stays in its home when it can
-    with tempfile.TemporaryDirectory(prefix="audit-", dir=beside) as folder:
+    try:
+        made = tempfile.TemporaryDirectory(prefix="audit-", dir=beside)
+    except OSError as error:
+        raise _unreadable(error) from error
+    with made as folder:
         copy = Path(folder) / path.name
         _copy(path, copy, read_log=_read_log)
         load_checksums()
@@ -232,16 +233,20 @@ def _copy(path: Path, copy: Path, *, read_log: Callable[[Path], bytes]) -> None:
     """
     wal, copied_wal = path.with_name(path.name + "-wal"), copy.with_name(copy.name + "-wal")
     for _ in range(_COPY_ATTEMPTS):
-        before = read_log(wal)[:HEADER_BYTES]
         try:
+            before = read_log(wal)[:HEADER_BYTES]
             copy.write_bytes(path.read_bytes())
+            log = read_log(wal)
+            if log[:HEADER_BYTES] == before:
+                copied_wal.write_bytes(log)
+                return
         except OSError as error:
-            raise AuditUnreadable(Code.STORE_FOREIGN) from error
-        log = read_log(wal)
-        if log[:HEADER_BYTES] == before:
-            copied_wal.write_bytes(log)
-            return
+            raise _unreadable(error) from error
     raise AuditUnreadable(Code.STORE_LOCKED)
+
+
+def _unreadable(error: OSError) -> AuditUnreadable:
+    return AuditUnreadable(Code.STORE_FULL if error.errno in (errno.EDQUOT, errno.ENOSPC) else Code.STORE_FOREIGN)
 
 
 def _read_log(wal: Path) -> bytes:

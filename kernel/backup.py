@@ -26,6 +26,7 @@ import trio
 
 from kernel import audit
 from kernel.audit import HEAD_NAME
+from kernel.core.decision import Detail
 from kernel.database import CHECKSUM_VFS, StorageFailed, code_of, load_checksums
 from kernel.home import Home
 from kernel.store import Store
@@ -41,15 +42,24 @@ _FACTS = "SELECT kernel.epoch, audit.seq, audit.hash FROM kernel, audit ORDER BY
 _REPLACED = ("kernel.db", "kernel.db-wal", "artifacts", HEAD_NAME)
 _BROKEN_HINT = "the backup does not prove itself; take another one"
 _WRITE_HINT = "the target cannot be written; look at its disk and rights"
+_FULL = frozenset({errno.EDQUOT, errno.ENOSPC})
+# What the place that was named is to blame for: it is taken, there is no such folder, its name is too long, it may not be written.
+_OF_THE_PLACE = frozenset(
+    {
+        *(errno.EACCES, errno.EEXIST, errno.EISDIR, errno.ELOOP, errno.ENAMETOOLONG, errno.ENOENT, errno.ENOTDIR, errno.ENOTEMPTY),
+        *(errno.EPERM, errno.EROFS),
+    }
+)
 
 
 class BackupFailed(Exception):
-    """It could not be made or restored. code and hint say why; nothing of the home was changed."""
+    """It could not be made or restored. code and detail say why; nothing of the home was changed."""
 
-    def __init__(self, code: Code, hint: str) -> None:
+    def __init__(self, code: Code, hint: str, *, pointer: str = "", expected: str | None = None) -> None:
         super().__init__(code)
         self.code = code
         self.hint = hint
+        self.detail = Detail(pointer=pointer, expected=expected, hint=hint)
 
 
 async def make(store: Store, artifacts: Path, target: Path) -> JsonObject:
@@ -57,7 +67,7 @@ async def make(store: Store, artifacts: Path, target: Path) -> JsonObject:
 
     Raises: BackupFailed (the target is there, or cannot be written; the source cannot be read).
     """
-    partial = target.with_name(target.name + ".partial")
+    partial = target.parent / (target.name + ".partial")
     await trio.to_thread.run_sync(_begin, target, partial)
     try:
         facts = await _copy_database(store, partial / "kernel.db")
@@ -71,18 +81,25 @@ async def make(store: Store, artifacts: Path, target: Path) -> JsonObject:
     return facts
 
 
+def _misplaced(hint: str) -> BackupFailed:
+    return BackupFailed(Code.LIMIT_EXCEEDED, hint, pointer="/path", expected="a folder that is not there yet, in one that may be written")
+
+
 def _not_written(error: OSError) -> BackupFailed:
-    is_full = error.errno in (errno.ENOSPC, errno.EDQUOT)
-    return BackupFailed(Code.STORE_FULL if is_full else Code.UNKNOWN, _WRITE_HINT)
+    if error.errno in _OF_THE_PLACE:
+        return _misplaced(f"the target cannot be written ({os.strerror(error.errno or 0)})")
+    return BackupFailed(Code.STORE_FULL if error.errno in _FULL else Code.UNKNOWN, _WRITE_HINT)
 
 
 def _begin(target: Path, partial: Path) -> None:
-    if target.exists() or not target.parent.is_dir():
-        raise BackupFailed(Code.UNKNOWN, "name a folder that is not there yet, in one that is")
     try:
+        if os.path.lexists(target):
+            raise _misplaced("something of that name is there, and left as it is")
         partial.mkdir(mode=0o700)  # one that is there may be another backup on its way: it is left alone
     except FileExistsError as error:
-        raise BackupFailed(Code.UNKNOWN, f"{partial.name} is there: another backup is under way, or was cut off; take it away") from error
+        raise _misplaced(
+            "a folder of that name and .partial is there: another backup is under way, or was cut off; take it away"
+        ) from error
     except OSError as error:
         raise _not_written(error) from error
 
@@ -113,9 +130,8 @@ async def _copy_database(store: Store, path: Path) -> JsonObject:
         copy.close(True)
     made_at = datetime.now(UTC).isoformat(timespec="seconds")
     epoch, seq, digest = facts
-    head_file = audit.HeadFile(path.parent)
-    head_file.write(audit.Head(seq, digest))
-    head_file.close()
+    with closing(audit.HeadFile(path.parent)) as head_file:
+        head_file.write(audit.Head(seq, digest))
     return {"format": FORMAT, "epoch": epoch, "made_at": made_at, "head": {"seq": seq, "hash": digest.hex()}}
 
 
@@ -138,7 +154,7 @@ def restore(home_folder: Path, source: Path) -> JsonObject:
     incoming = home.folder / "restoring"
     try:
         shutil.rmtree(incoming, ignore_errors=True)
-        shutil.copytree(source, incoming)
+        shutil.copytree(source, incoming, copy_function=_bring)
         _require_sound(incoming / "kernel.db")
         _sync_tree(incoming)
         replaced = _set_aside(home.folder)
@@ -147,10 +163,24 @@ def restore(home_folder: Path, source: Path) -> JsonObject:
         shutil.rmtree(incoming)
         _sync(home.folder)
     except OSError as error:
-        raise BackupFailed(Code.UNKNOWN, "the home cannot be written; look at its disk, then restore again") from error
+        raise _not_restored(error) from error
     finally:
         home.close()
     return facts | ({"replaced": replaced.name} if replaced else {})
+
+
+def _bring(source: str, target: str) -> None:
+    """Copy one file. What fails is told here: copytree would gather it and lose its number."""
+    try:
+        shutil.copyfile(source, target)
+    except OSError as error:
+        raise _not_restored(error) from error
+
+
+def _not_restored(error: OSError) -> BackupFailed:
+    if error.errno in _FULL:
+        return BackupFailed(Code.STORE_FULL, "free some space on the disk of the home, then restore again")
+    return BackupFailed(Code.UNKNOWN, "the home cannot be written; look at its disk, then restore again")
 
 
 def _read_backup(source: Path) -> JsonObject:
@@ -158,6 +188,8 @@ def _read_backup(source: Path) -> JsonObject:
         facts: JsonObject = json.loads((source / "backup.json").read_text())
         report = audit.verify(source / "kernel.db")
     except (OSError, ValueError, audit.AuditUnreadable) as error:
+        if isinstance(error, audit.AuditUnreadable) and error.code is Code.STORE_FULL:
+            raise BackupFailed(error.code, "the check reads a copy; free some space beside the backup") from error
         raise BackupFailed(Code.STORE_CORRUPT, "this is no whole backup: backup.json or kernel.db cannot be read") from error
     is_whole = isinstance(facts, dict) and facts.get("format") == FORMAT and (source / "artifacts").is_dir()
     if not (is_whole and report.ok and facts.get("head") == report.as_json()["head"]):

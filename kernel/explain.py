@@ -3,6 +3,7 @@
 Rules:
 1. Every sentence stands on the record or on audit rows, and says on which: `seqs`.
 2. Nothing is guessed: what has no words (kernel/explain_words.py) is told by its name.
+3. `kind`, `state`, `summary` and `audit` hold all that the sentences say, so that a host can say it in another language.
 """
 
 from __future__ import annotations
@@ -86,7 +87,14 @@ def _interaction(view: StoreView, what: str) -> _Found | None:
         return None
     state = interaction.status.value
     opening = f"This is a {interaction.kind.value} of {interaction.owner_app_scope}; it is {state}{_because(interaction.error_code)}."
-    summary = {"number": interaction.number, "interaction_id": what, "kind": interaction.kind.value, "status": state}
+    summary = {
+        "number": interaction.number,
+        "interaction_id": what,
+        "kind": interaction.kind.value,
+        "app_scope": interaction.owner_app_scope,
+        "status": state,
+        **_code(interaction.error_code),
+    }
     return _Found("interaction", state, summary, _about(view, interaction.number), opening)
 
 
@@ -115,7 +123,14 @@ def _capability(view: StoreView, what: str) -> _Found | None:
         return None
     state = request.status.value
     opening = f"This is a request of {request.app_scope} for {request.capability}; it is {state}{_because(request.error_code)}."
-    summary = {"number": request.number, "request_id": what, "capability": request.capability, "status": state}
+    summary = {
+        "number": request.number,
+        "request_id": what,
+        "capability": request.capability,
+        "app_scope": request.app_scope,
+        "status": state,
+        **_code(request.error_code),
+    }
     return _Found("capability", state, summary, _about(view, request.number), opening)
 
 
@@ -126,7 +141,8 @@ def _forgotten(view: StoreView, what: str) -> _Found | None:
         if key is not None and key.outcome is not None:
             state, _, code = key.outcome.partition(" ")
             opening = f"This was a {_NAMES[kind]}; it was {state}{_because(Code(code) if code else None)}. Its body is not kept any more."
-            return _Found(kind, state, {"number": key.number, "status": state}, _about(view, key.number), opening)
+            summary = {"number": key.number, "status": state, "is_kept": False, **_code(Code(code) if code else None)}
+            return _Found(kind, state, summary, _about(view, key.number), opening)
     return None
 
 
@@ -159,6 +175,10 @@ _FINDERS: Sequence[Callable[[StoreView, str], _Found | None]] = (
 
 def _about(view: StoreView, number: int) -> Sequence[AuditRow]:
     return view.upkeep.audit_about(number=number, instance_id=None, limit=AUDIT_ROWS)
+
+
+def _code(code: Code | None) -> JsonObject:
+    return {"error_code": code} if code is not None else {}
 
 
 def _because(code: Code | None) -> str:

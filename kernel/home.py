@@ -9,6 +9,7 @@ Rules:
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import json
 import os
@@ -25,7 +26,7 @@ class Home:
     """The paths of a home whose lock this process holds."""
 
     def __init__(self, folder: Path) -> None:
-        """Make and lock the home. Raises: StoreRefused(store_foreign, store_locked)."""
+        """Make and lock the home. Raises: StoreRefused(store_foreign, store_full, store_locked)."""
         os.umask(0o077)
         self.folder = folder
         self.database = folder / "kernel.db"
@@ -33,12 +34,20 @@ class Home:
         self.socket = self.run / "kernel.sock"
         for needed in (folder, self.run):
             _require_own(needed)
-        self._lock = os.open(folder / "kernel.lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        try:
+            self._lock = os.open(folder / "kernel.lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise _unusable(error) from error
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise refusal(Code.STORE_LOCKED) from None
-        self.pairing = self._pairing_secret()
+            self.pairing = self._pairing_secret()
+        except BaseException as error:
+            self.close()
+            if isinstance(error, BlockingIOError):
+                raise refusal(Code.STORE_LOCKED) from None
+            if isinstance(error, OSError):
+                raise _unusable(error) from error
+            raise
 
     def close(self) -> None:
         """Give the lock back."""
@@ -47,20 +56,22 @@ class Home:
     def app_folders(self, given: Sequence[Path]) -> list[Path]:
         """The folders of further apps: those given now, which are remembered, else those of the last start.
 
-        So a kernel that any host starts again has the apps that its open calls belong to.
+        So a kernel that any host starts again has the apps that its open calls belong to. Raises: StoreRefused(store_corrupt, when it
+        cannot be read: without these apps their open calls would end; store_foreign, store_full).
         """
         path = self.folder / "app-folders.json"
-        if given:
-            folders = [folder.resolve() for folder in given]
+        if not given:
+            return [folder for folder in map(Path, _remembered(path)) if folder.is_dir()]
+        folders = [folder.resolve() for folder in given]
+        try:
             self._remember(path, json.dumps([str(folder) for folder in folders]))
-            return folders
-        with suppress(FileNotFoundError, ValueError):
-            return [folder for folder in map(Path, json.loads(path.read_text())) if folder.is_dir()]
-        return []
+        except OSError as error:
+            raise _unusable(error) from error
+        return folders
 
     def _remember(self, path: Path, text: str) -> None:
         """Write a file that a power cut leaves whole, as it was or as it is: synced before it gets its name, and its folder after."""
-        with suppress(FileNotFoundError):
+        with suppress(FileNotFoundError, UnicodeDecodeError):
             if path.read_text() == text:
                 return
         making = path.with_suffix(".new")
@@ -78,7 +89,7 @@ class Home:
 
     def _pairing_secret(self) -> str:
         path = self.run / "pairing"
-        with suppress(FileNotFoundError):
+        with suppress(FileNotFoundError, UnicodeDecodeError):
             if len(known := path.read_text().strip()) >= 32:
                 return known
         secret = secrets.token_urlsafe(32)
@@ -92,13 +103,32 @@ __all__ = ["Home", "StoreRefused"]
 
 
 def _require_own(folder: Path) -> None:
-    """Make a folder of this user's, or see that it is one. Raises: StoreRefused(store_foreign)."""
+    """Make a folder of this user's, or see that it is one. Raises: StoreRefused(store_foreign, store_full)."""
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         owner = folder.stat().st_uid
     except OSError as error:
-        reason = os.strerror(error.errno or 0)
-        raise StoreRefused(Code.STORE_FOREIGN, f"the home folder cannot be made or used ({reason}); choose another LINEUP_HOME") from error
+        raise _unusable(error) from error
     if owner != os.getuid():
         raise refusal(Code.STORE_FOREIGN)
     folder.chmod(0o700)
+
+
+def _remembered(path: Path) -> list[str]:
+    try:
+        untrusted = json.loads(path.read_text())
+    except FileNotFoundError:
+        return []
+    except (OSError, RecursionError, ValueError):
+        untrusted = None
+    if type(untrusted) is not list or not all(type(folder) is str for folder in untrusted):
+        hint = f"{path.name} of the home cannot be read; start once with every --app-folder, which writes it anew, or take it away"
+        raise StoreRefused(Code.STORE_CORRUPT, hint)
+    return untrusted
+
+
+def _unusable(error: OSError) -> StoreRefused:
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return refusal(Code.STORE_FULL)
+    reason = os.strerror(error.errno or 0)
+    return StoreRefused(Code.STORE_FOREIGN, f"the home folder cannot be made or used ({reason}); choose another LINEUP_HOME")

@@ -28,6 +28,7 @@ from kernel.core.records import (
     Interaction,
     OutboxKind,
     OutboxRow,
+    Policy,
     PublishedInventory,
     Record,
     Source,
@@ -134,7 +135,7 @@ class HostPort:
             state["interactions"] = interactions_shown.open_summaries(self._view, self._drafts)
             self._put(session, Snapshot(seq=0, state=state))
         self.flush()
-        self._presence.view_opened()
+        self._presence.host_opened(is_view=session.is_view)
         return session
 
     async def _read(self, session: _Session, until: trio.CancelScope) -> None:
@@ -194,7 +195,7 @@ class HostPort:
     def _close(self, session: _Session) -> None:
         session.channel.close()
         del self._sessions[session.origin.channel]
-        self._presence.view_closed()
+        self._presence.host_closed(is_view=session.is_view)
         self._post(*(Turn(command=CallerLeft(call_number=number), origin=KERNEL) for number in sorted(session.calls)))
         if session.is_view:
             self._post(Turn(command=ViewLeft(), origin=session.origin))
@@ -370,5 +371,7 @@ def _changes_of(record: Record) -> list[tuple[str, Any]]:
             return [("surface", number)]
         case Switch() | PublishedInventory():
             return [("apps", None), ("revision", None)]
+        case Policy():  # whether an App may ask by itself stands with the App
+            return [("apps", None)]
         case _:
             return []

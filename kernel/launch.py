@@ -14,6 +14,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Sequence
+from contextlib import ExitStack
 from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
@@ -68,7 +69,8 @@ def execute(command: Sequence[str]) -> Executed:
     paths = import_paths()
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     ours.setblocking(False)
-    with theirs:
+    with theirs, ExitStack() as undo:
+        undo.callback(ours.close)
         popen = subprocess.Popen(
             [*command, str(theirs.fileno()), str(os.getpid()), *paths],
             stdin=subprocess.DEVNULL,
@@ -79,4 +81,5 @@ def execute(command: Sequence[str]) -> Executed:
             cwd="/",
             start_new_session=True,  # a Ctrl-C in the kernel's terminal is the kernel's to answer
         )
+        undo.pop_all()
     return Executed(popen, ours)

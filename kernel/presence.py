@@ -1,4 +1,8 @@
-"""Who is attached to this kernel: views and the one Agent (SPEC 2.8, 2.9). Counts only; policy stands with who reads it."""
+"""Who is attached to this kernel: views, the person's commands and the one Agent (SPEC 2.8, 2.9).
+
+A view shows the person something; a command (role `admin`) does not and is no view, but the kernel stays for it as well: whoever waits
+for an answer must not lose its kernel. Counts only; policy stands with who reads it.
+"""
 
 from __future__ import annotations
 
@@ -9,21 +13,27 @@ from lineup_sdk.protocol.messages import JsonObject
 
 
 class Presence:
-    """Views and Agent of this moment."""
+    """Views, commands and Agent of this moment."""
 
     def __init__(self) -> None:
         self.views = 0
+        self._commands = 0
         self.agent: Source | None = None
         self._changed = trio.Event()
 
-    def view_opened(self) -> None:
-        """One view or admin more."""
-        self.views += 1
-        self._note()
+    def host_opened(self, *, is_view: bool) -> None:
+        """One view, or one command, more."""
+        self._count(1, is_view=is_view)
 
-    def view_closed(self) -> None:
-        """One view or admin less."""
-        self.views -= 1
+    def host_closed(self, *, is_view: bool) -> None:
+        """One view, or one command, less."""
+        self._count(-1, is_view=is_view)
+
+    def _count(self, change: int, *, is_view: bool) -> None:
+        if is_view:
+            self.views += change
+        else:
+            self._commands += change
         self._note()
 
     def agent_is(self, source: Source | None) -> None:
@@ -44,7 +54,7 @@ class Presence:
         """Wait until nobody has been attached for that long."""
         while True:
             changed = self._changed
-            if self.views or self.agent is not None:
+            if self.views or self._commands or self.agent is not None:
                 await changed.wait()
                 continue
             with trio.move_on_after(seconds):

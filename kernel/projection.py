@@ -15,6 +15,7 @@ import cbor2
 
 from kernel import text_surface
 from kernel.core import merge_patch
+from kernel.core.grants import STANDARD_INTERACTION, policy_of
 from kernel.core.machines import CALL_OPEN, INSTANCE_FINAL
 from kernel.core.manifest import Manifest
 from kernel.core.records import AppSession, InboxRow, Instance, OutboxRow, Source, TimelineMessage, ToolCall, decode_body
@@ -248,10 +249,12 @@ def _shown_state(view: StoreView, surface: Surface) -> JsonObject | None:
     return decode_body(merge_patch.encode(view.surfaces.state(surface.number)))
 
 
-def app_summary(manifest: Manifest, disabled: frozenset[str]) -> JsonObject:
+def app_summary(view: StoreView, manifest: Manifest, disabled: frozenset[str]) -> JsonObject:
     """AppSummary."""
     is_on = manifest.app_scope not in disabled
+    wants_to_ask = STANDARD_INTERACTION in manifest.requested_capabilities
     return {
+        **({"may_ask": view.is_allowed(policy_of(manifest.app_scope))} if wants_to_ask else {}),
         "app_scope": manifest.app_scope,
         "version": manifest.version,
         "kind": manifest.kind.value,
@@ -265,7 +268,7 @@ def app_summary(manifest: Manifest, disabled: frozenset[str]) -> JsonObject:
 def app_summaries(view: StoreView) -> list[JsonObject]:
     """All Apps a person can see, in order of scope."""
     disabled = view.enablement.disabled
-    return [app_summary(view.manifests[scope], disabled) for scope in sorted(view.manifests) if scope != RUNTIME_SCOPE]
+    return [app_summary(view, view.manifests[scope], disabled) for scope in sorted(view.manifests) if scope != RUNTIME_SCOPE]
 
 
 def snapshot(view: StoreView, agent: JsonObject) -> JsonObject:

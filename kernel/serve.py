@@ -179,7 +179,7 @@ class Kernel:
             facts = await backup.make(self.store, self.home.folder / "artifacts", Path(effect.path))
             ended = BackupEnded(view_id=effect.view_id, facts=facts)
         except backup.BackupFailed as failure:
-            ended = BackupEnded(view_id=effect.view_id, code=failure.code, hint=failure.hint)
+            ended = BackupEnded(view_id=effect.view_id, code=failure.code, detail=failure.detail.as_json())
         self._post(Turn(command=ended, origin=KERNEL))
 
     def _drop_bytes(self, effect: DropBytes) -> None:
@@ -197,7 +197,7 @@ class Kernel:
 
     def _machine(self) -> JsonObject:
         layers = [{"name": layer.name, "ok": layer.ok, "detail": layer.detail} for layer in self.supervisor.layers]
-        machine: JsonObject = {"layers": layers, "workers": self.supervisor.facts()}
+        machine: JsonObject = {"layers": layers, "retention_days": self._settings.retention_days, "workers": self.supervisor.facts()}
         return machine | ({"store": Code.STORE_FULL.value} if self.turns.is_starved else {})
 
     async def run(self, inherited: socket.socket | None) -> None:
@@ -237,6 +237,7 @@ class Kernel:
 
 def _open(settings: Settings) -> Opened:
     """Open everything that can refuse. Raises: Refused."""
+    home = None
     try:
         home = Home(settings.home)
         registry = load_registry(_ROOT / "manifests", _ROOT / "workers", home.app_folders(settings.app_folders))
@@ -247,11 +248,15 @@ def _open(settings: Settings) -> Opened:
             make_id=lambda kind, epoch: f"{kind}_{epoch}_{new_epoch()}",
             now=lambda: datetime.now(UTC),
         )
-    except StoreRefused as refused:
-        raise Refused(refused.code, refused.hint) from refused
-    except ManifestInvalid as invalid:
-        where: JsonObject = {"pointer": invalid.pointer, "expected": invalid.reason}
-        raise Refused(Code.MANIFEST_INVALID, f"mend the {invalid.role}", where) from invalid
+    except BaseException as error:
+        if home is not None:
+            home.close()
+        if isinstance(error, StoreRefused):
+            raise Refused(error.code, error.hint) from error
+        if isinstance(error, ManifestInvalid):
+            where: JsonObject = {"pointer": error.pointer, "expected": error.reason}
+            raise Refused(Code.MANIFEST_INVALID, f"mend the {error.role}", where) from error
+        raise
     return home, registry, store
 
 

@@ -111,13 +111,17 @@ class Store:
         kept = keep_head(path.parent)
         opened = open_connection(path)
         database = Database(opened.connection)
+        head_file = None
         try:
             start = Start(database, manifests, kept, is_torn=opened.is_torn, make_epoch=make_epoch, make_id=make_id, now=now)
             if start.is_restored:
                 mark_restore(path.parent)  # it counts as one until the first turn after it is durable
-            return cls(start, HeadFile(path.parent))
+            head_file = HeadFile(path.parent)
+            return cls(start, head_file)
         except BaseException as error:
             database.close()
+            if head_file is not None:
+                head_file.close()
             if isinstance(error, StorageFailed):
                 raise refusal(error.code) from error
             if isinstance(error, OSError):  # of the head file
@@ -308,31 +312,37 @@ class Store:
         folder, path, memory = self._head_file.folder, Path(self._db.name), self._memory
         self.abandon()
         try:
+            kept = keep_head(folder)
             opened = open_again(path)
         except StoreRefused as refused:
             raise StorageFailed(refused.code) from refused
         self._db.attach(opened.connection)
-        start = reread(self._db, memory, keep_head(folder))
+        start = reread(self._db, memory, kept)
         if start.head != self._durable_head or start.is_restored:
             self.abandon()
             raise StorageFailed(Code.UNKNOWN)
         memory.take_over(start.memory)
         self._view.forget_cached()
-        self._head_file = HeadFile(folder)
+        try:
+            self._head_file = HeadFile(folder)
+        except OSError as error:
+            self.abandon()
+            raise StorageFailed(Code.UNKNOWN) from error
         self._head, self.next_number = start.head, start.next_number
         self._boot_id, self._boottime_ms = start.boot_id, start.boottime_ms
         self._has_written = False
 
     def close(self) -> None:
         """End tidily: fold the log into the main file. A transaction under way is lost. Raises: StorageFailed."""
-        if not self._db.is_closed and not self._db.is_in_transaction:
-            self._db.fold()
-        self.abandon()
+        try:
+            if not self._db.is_closed and not self._db.is_in_transaction:
+                self._db.fold()
+        finally:
+            self.abandon()
 
     def abandon(self) -> None:
         """Close at once; what was not committed is gone. Closing twice is fine."""
-        if not self._head_file.is_closed:
-            self._head_file.close()
+        self._head_file.close()
         self._db.close()
 
 

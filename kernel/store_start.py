@@ -45,19 +45,23 @@ class KeptHead:
 
 
 def keep_head(folder: Path) -> KeptHead:
-    """Read the head file of a home."""
+    """Read the head file of a home. Raises: StoreRefused (unknown) when there is something that cannot be read."""
     is_restored = (folder / RESTORE_MARK).exists()
     try:
         return KeptHead(read_head(folder), is_damaged=False, is_restored=is_restored)
     except HeadDamaged:
         return KeptHead(None, is_damaged=True, is_restored=is_restored)
+    except OSError as error:
+        raise refusal(Code.UNKNOWN) from error
 
 
 def mark_restore(folder: Path) -> None:
     """Note that the database of this home counts as restored, until its first turn after that is durable."""
     descriptor = os.open(folder / RESTORE_MARK, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-    os.fsync(descriptor)
-    os.close(descriptor)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def forget_restore(folder: Path) -> None:

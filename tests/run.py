@@ -1,36 +1,51 @@
-"""Run every test in four processes side by side: most of them wait for other processes much of the time. Each part's output is
+"""Run every test in parts, four processes side by side: most tests wait for other processes much of the time. Each part's output is
 printed whole when it ends.
 
     python tests/run.py              every test
     python tests/run.py ARGUMENTS…   one pytest with these arguments
 
 Rules:
-1. The parts share nothing: no temporary folder, no cache.
+1. The parts share nothing: no temporary folder, no cache. The longest begins first; a short one fills what is left at the end.
 2. What failed beside the others is run once more, alone, and its names are printed: a test that passes only alone on a crowded machine
    is told, not hidden; one that fails alone fails the run.
+3. Homes of kernels lie in memory where there is room: a kill loses nothing of a file system, so a sync to a real disk proves nothing there
+   and is waited for thousands of times. What a power cut leaves is made up anyway (tests/faults/platter.py).
+4. What is compiled stays beside the sources, whatever the shell says: hundreds of programs are started.
 """
 
 from __future__ import annotations
 
+import os
+import shutil
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-KERNELS = ("tests/processes", "tests/faults")
-HOSTS = ("tests/hosts", "tests/sdk")
-WEB = ("tests/web",)
+WEB = "tests/web"
+JOURNEYS = tuple(f"{WEB}/test_{name}.py" for name in ("boards", "bridge", "desktop", "journey", "kill", "surface_attack"))
 PARTS = {
-    "kernels that run": KERNELS,
-    "hosts and the SDK": HOSTS,
-    "the web host in a browser": WEB,
-    "everything else": ("tests", *(f"--ignore={folder}" for folder in (*KERNELS, *HOSTS, *WEB))),
+    "journeys and surfaces in a browser": JOURNEYS,
+    "the web host in a browser": (WEB, *(f"--ignore={file}" for file in JOURNEYS)),
+    "kernels that die": ("tests/faults",),
+    "hosts and the SDK": ("tests/hosts", "tests/sdk"),
+    "kernels that run": ("tests/processes",),
+    "the conformance suite": ("tests/conformance",),
+    "the model": ("tests/model",),
 }
+_REST = tuple({f"--ignore={name}" for names in PARTS.values() for name in names if not name.startswith("-")})
+PARTS |= {"everything else": ("tests", *_REST)}
+SIDE_BY_SIDE = 4
 BOUND_SECONDS = 30 * 60
 TESTS_FAILED = 1  # pytest's own exit code; any other is no matter of a second try
+_MEMORY = Path("/dev/shm")
+_LEAST_BYTES = 2 << 30  # of memory that is free for files: a run takes a few hundred MB
 
 
 @dataclass(frozen=True)
@@ -41,24 +56,32 @@ class Part:
     arguments: tuple[str, ...]
     folder: Path
 
-    def start(self, *more: str) -> subprocess.Popen[bytes]:
-        """Start it; its output goes to a file."""
+    def run(self, title: str, *more: str) -> int:
+        """Run it to its end, print what it said, return its exit code."""
         self.folder.mkdir(exist_ok=True)
         own = ("--basetemp", str(self.folder / "tmp"), "-o", f"cache_dir={self.folder / 'cache'}")
-        with self.output.open("wb") as file:
-            command = [sys.executable, "-m", "pytest", "--quiet", *own, *self.arguments, *more]
-            return subprocess.Popen(command, cwd=ROOT, stdout=file, stderr=subprocess.STDOUT)
+        command = [sys.executable, "-m", "pytest", "--quiet", *own, *self.arguments, *more]
+        began = time.monotonic()
+        done = subprocess.run(
+            command,
+            cwd=ROOT,
+            env={name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"},  # rule 4
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            timeout=BOUND_SECONDS,
+            check=False,
+        )
+        said = done.stdout.decode(errors="replace")
+        print(f"==== {title}: {self.name}, {time.monotonic() - began:.0f} s\n{said}", flush=True)
+        return done.returncode
 
-    @property
-    def output(self) -> Path:
-        """What it printed."""
-        return self.folder / "output.txt"
 
-    def finish(self, process: subprocess.Popen[bytes], title: str) -> int:
-        """Wait for it, print what it said, return its exit code."""
-        code = process.wait(BOUND_SECONDS)
-        print(f"==== {title}: {self.name}", self.output.read_text(errors="replace"), sep="\n", flush=True)
-        return code
+@contextmanager
+def _folder() -> Iterator[Path]:
+    """Rule 3."""
+    has_room = os.access(_MEMORY, os.W_OK) and shutil.disk_usage(_MEMORY).free >= _LEAST_BYTES
+    with tempfile.TemporaryDirectory(prefix="lineup-test-", dir=_MEMORY if has_room else None) as name:
+        yield Path(name)
 
 
 def main() -> int:
@@ -66,12 +89,12 @@ def main() -> int:
     if sys.argv[1:]:
         return subprocess.call([sys.executable, "-m", "pytest", *sys.argv[1:]], cwd=ROOT)
     began = time.monotonic()
-    with tempfile.TemporaryDirectory(prefix="lineup-test-") as name:
-        parts = [Part(part, PARTS[part], Path(name) / str(number)) for number, part in enumerate(PARTS)]
-        running = [(part, part.start()) for part in parts]
-        codes = {part: part.finish(process, "side by side") for part, process in running}
+    with _folder() as folder:
+        parts = [Part(name, PARTS[name], folder / str(number)) for number, name in enumerate(PARTS)]
+        with ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
+            codes = dict(zip(parts, pool.map(lambda part: part.run("side by side"), parts), strict=True))
         for part in [part for part, code in codes.items() if code == TESTS_FAILED]:
-            codes[part] = part.finish(part.start("--last-failed", "-rA"), "ONCE MORE, ALONE")
+            codes[part] = part.run("ONCE MORE, ALONE", "--last-failed", "-rA")
     verdicts = ", ".join(f"{part.name}: {'passed' if not code else 'FAILED'}" for part, code in codes.items())
     print(f"==== {time.monotonic() - began:.0f} s; {verdicts}")
     return max(codes.values())

@@ -135,11 +135,7 @@ async def does_it_again_in_the_next_life(world: World) -> None:
 
 async def takes_up_an_open_call(world: World) -> None:
     """An open call is accepted again by the life after a suspension."""
-    play = world.role("stays_open")
-    session = await world.start()
-    call = await world.play(session, play)
-    await session.until(lambda: call.status == "running", "tool.accept")
-    await session.settle()
+    session, call = await world.open_call()
     again = await world.revive(session, how="suspend")
     await again.until(lambda: call.status == "running", "the open call to be accepted in the next life")
     require(again.about(call.call_id)[0] == "tool.accept", "something else came first")

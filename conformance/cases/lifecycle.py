@@ -35,11 +35,7 @@ def _stops(reason: str) -> Any:
 
 async def stops_with_an_open_call(world: World) -> None:
     """A worker that stops with an open call ends, and does not give it out as done."""
-    play = world.role("stays_open")
-    session = await world.start()
-    call = await world.play(session, play)
-    await session.until(lambda: call.status == "running", "tool.accept")
-    await session.settle()
+    session, call = await world.open_call()
     since = len(session.trace)
     session.send(LifecycleStopping(reason="suspend", deadline_ms=world.deadline_ms()))
     await session.until_ended(f"it did not end within {world.deadline_ms()} ms", world.deadline_seconds())

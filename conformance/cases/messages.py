@@ -28,6 +28,16 @@ def _put(world: World, session: Session, step: Step) -> FakeMessage:
     return world.new_message(session, "surface.event", {"name": step.name, "body": step.body})
 
 
+async def _held(world: World) -> tuple[Session, FakeMessage]:
+    """A worker that has taken a message over and waits for the reply to its acknowledgement."""
+    step = _occasions(world)[0]
+    session = await world.start()
+    session.hold(InboxAcknowledge.TYPE)
+    message = _put(world, session, step)
+    await session.until(lambda: session.held, "the message to be acknowledged")
+    return session, message
+
+
 async def takes_over(world: World) -> None:
     """A message of each topic and each act in the surface is acknowledged."""
     session = await world.start()
@@ -46,11 +56,7 @@ async def takes_over_many(world: World) -> None:
 
 async def takes_over_again(world: World) -> None:
     """A message that comes again after a crash is acknowledged."""
-    step = _occasions(world)[0]
-    session = await world.start()
-    session.hold(InboxAcknowledge.TYPE)
-    message = _put(world, session, step)
-    await session.until(lambda: session.held, "the message to be acknowledged")
+    session, message = await _held(world)
     again = await world.revive(session)
     await again.until(lambda: message.is_acknowledged, "a message that comes again to be acknowledged")
     require(message.delivery_count == 2, "the suite lost count")
@@ -71,11 +77,7 @@ async def lives_with_a_second_delivery(world: World) -> None:
 
 async def lives_with_a_late_acknowledgement(world: World) -> None:
     """An acknowledgement that is answered false does no harm."""
-    step = _occasions(world)[0]
-    session = await world.start()
-    session.hold(InboxAcknowledge.TYPE)
-    message = _put(world, session, step)
-    await session.until(lambda: session.held, "the message to be acknowledged")
+    session, message = await _held(world)
     message.is_acknowledged = True  # so the reply says false
     session.let_go()
     await session.require_alive("after an acknowledgement that was answered false")

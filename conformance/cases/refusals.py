@@ -25,11 +25,13 @@ def _silent_after(message_type: str, code: str) -> Any:
         play = world.role("answers")
         session = await world.start_for(play)
         session.refuse(message_type, code)
+        session.hold(message_type)
         call = world.new_call(session, play.tool_id, play.input)
-        await session.until(lambda: message_type in session.about(call.call_id), message_type)
-        n = session.ping()
+        await session.until(lambda: session.held, message_type)
+        session.let_go()
+        n = session.ping()  # in one write with the refusal: what comes behind its pong was said when the refusal had been read
         await session.until(lambda: n in session.pongs, "a pong")
-        # What left before the refusal was read is no fault; an ending never has a second one behind it.
+        # What left before is no fault; but an ending never has a second one behind it.
         since = session.place_of(message_type, call) if message_type in ENDINGS else session.place_of_pong(n)
         await session.require_alive("after the refusal")
         late = session.about(call.call_id, since)
@@ -74,11 +76,7 @@ async def lives_with_an_unknown_code(world: World) -> None:
 
 async def stops_when_ended_elsewhere(world: World) -> None:
     """Nothing is said about a call after tool.ended."""
-    play = world.role("stays_open")
-    session = await world.start()
-    call = await world.play(session, play)
-    await session.until(lambda: call.status == "running", "tool.accept")
-    await session.settle()
+    session, call = await world.open_call()
     since = len(session.trace)
     end_elsewhere(call)
     session.send(ToolEnded(call_id=call.call_id, status="expired"))
@@ -124,7 +122,7 @@ def _passes_over(*messages: ToolEnded | ToolCancelRequested) -> Any:
 
 async def answers_a_cancel(world: World) -> None:
     """A cancel is answered by an ending or by tool.cancel_seen within the grace of 2 s."""
-    session, call = await _open_call(world)
+    session, call = await world.open_call()
     session.send(ToolCancelRequested(call_id=call.call_id, grace_ms=_GRACE_MS))
     session.patience = min(session.patience, _GRACE_MS / 1000 + _SLACK_SECONDS)
     await session.until(lambda: call.outcome is not None or call.is_cancel_seen, "an ending or tool.cancel_seen within the grace")
@@ -132,7 +130,7 @@ async def answers_a_cancel(world: World) -> None:
 
 async def ends_after_a_cancel(world: World) -> None:
     """A cancelled call is ended."""
-    session, call = await _open_call(world)
+    session, call = await world.open_call()
     session.send(ToolCancelRequested(call_id=call.call_id, grace_ms=_GRACE_MS))
     await world.ended(session, call)
     await session.require_alive("after a cancel")
@@ -149,7 +147,7 @@ async def ends_when_cancelled_at_once(world: World) -> None:
 
 async def ends_once_when_asked_twice(world: World) -> None:
     """A call that is cancelled twice is ended once."""
-    session, call = await _open_call(world)
+    session, call = await world.open_call()
     for _ in range(2):
         session.send(ToolCancelRequested(call_id=call.call_id, grace_ms=_GRACE_MS))
     await world.ended(session, call)
@@ -182,16 +180,6 @@ async def goes_on_when_a_report_is_refused(world: World) -> None:
     with trio.move_on_after(2):  # a paced report comes again in a second
         await session.until(lambda: call.outcome is not None or call.progress, "the call to go on")
     require(call.outcome is None or call.outcome.status == "submitted", "the call failed because a report was refused")
-
-
-async def _open_call(world: World) -> tuple[Session, FakeCall]:
-    play = world.role("stays_open")
-    session = await world.start()
-    call = await world.play(session, play)
-    await session.until(lambda: call.status == "running", "tool.accept")
-    await session.settle()
-    require(call.outcome is None, "the call did not stay open")
-    return session, call
 
 
 _LIVES = (1, 6, 21)

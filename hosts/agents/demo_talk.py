@@ -8,44 +8,21 @@ Rules:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import TextIO
 from uuid import uuid4
 
 from hosts.agents.demo_speech import Speech
+from hosts.agents.demo_words import KNOWN_WORDS, Words
 from lineup_sdk.protocol.messages import JsonObject
-
-GREETING = """## Hello, this is the demo Agent
-I am a **fixed script**, not a model: I show what a page of LineUp can do, and nothing leaves this machine.
-
-1. I put a task on the **Task Dashboard**.
-2. I ask you **one question**.
-3. I open a **Whiteboard** for you to draw on.
-
-Write to me at any time; `help` says what I know."""
-
-HELP = """I know a few words: `board` opens another board, `task` puts another task on the dashboard, `ask` asks you something again.
-
-A real Agent connects with `lineup agent`: one JSON object a line, in and out. I then give way to it."""
-
-_ACTIONS = [
-    {"id": "tour", "label": "Show me around", "description": "A line about what each part of this page is for."},
-    {"id": "draw", "label": "Let me draw", "description": "Straight to the whiteboard."},
-    {"id": "quiet", "label": "I will look around myself"},
-]
-_AFTER_CHOICE: Mapping[str, str] = {
-    "tour": "Apps stand at the side with what they are doing; this conversation is yours and mine; **Activity** has every call, "
-    "and why it ended as it did. Nothing here is lost when a program dies: try it.",
-    "draw": "Straight to the board, then.",
-    "quiet": "As you like. I will leave a board for you all the same.",
-}
 
 
 class Talk:
     """See the head of the file."""
 
-    def __init__(self, source: TextIO, sink: TextIO) -> None:
+    def __init__(self, source: TextIO, sink: TextIO, words: Words) -> None:
         self._speech = Speech(source, sink, self._heard)
+        self._words = words
         self._task_id = ""
         self._is_free = False  # the script is done: words of the person may start something
 
@@ -53,14 +30,14 @@ class Talk:
         """Play the script, then answer. Raises: DoorGone."""
         speech = self._speech
         speech.wait_ready()
-        speech.say(GREETING)
-        self._open_task("Show you around")
+        speech.say(self._words.greeting)
+        self._open_task(self._words.tour_task)
         self._update(25)
         self._ask()
         self._update(50)
         self._draw()
         self._update(100, "completed")
-        speech.say("That was the tour. Write `help` for what else I can do.")
+        speech.say(self._words.tour_over)
         self._is_free = True
         while True:
             speech.hear()
@@ -74,7 +51,7 @@ class Talk:
             self._speech.wait_shown(self._speech.call("task-dashboard.open", task))
 
     def _open_another(self) -> None:
-        self._open_task("Another task")
+        self._open_task(self._words.another_task)
 
     def _update(self, percent: int, state: str | None = None) -> None:
         if "task-dashboard.update" in self._speech.tools:
@@ -83,23 +60,24 @@ class Talk:
                 self._outcome("task-dashboard.update", {"task_id": self._task_id, "state": state})
 
     def _ask(self) -> None:
-        request = {"title": "Where to first?", "prompt": "How shall we **begin**?", "mode": "single-choice", "actions": _ACTIONS}
-        answer = (self._outcome("interaction.choice", request).get("result") or {}).get("answer") or {}
+        words = self._words
+        asked = {"title": words.question_title, "prompt": words.question, "mode": "single-choice", "actions": [*words.actions]}
+        answer = (self._outcome("interaction.choice", asked).get("result") or {}).get("answer") or {}
         chosen = answer.get("action_ids") or ["none"]
-        self._speech.say(_AFTER_CHOICE.get(chosen[0], "No answer is an answer too."))
+        self._speech.say(words.after_choice.get(chosen[0], words.no_answer))
 
     def _draw(self) -> None:
         if "whiteboard.open" not in self._speech.tools:
-            self._speech.say("The whiteboard is switched off, so there is nothing to draw on.")
+            self._speech.say(self._words.no_board)
             return
-        self._speech.say("A board is open. Draw something and **submit** it, or cancel it: I see either.")
-        board = {"board_id": f"demo-{uuid4().hex[:8]}", "title": "Draw me something"}
+        self._speech.say(self._words.board_open)
+        board = {"board_id": f"demo-{uuid4().hex[:8]}", "title": self._words.board_title}
         outcome = self._outcome("whiteboard.open", board)
         drawing = (outcome.get("result") or {}).get("artifact_id")
         if drawing is None:
-            self._speech.say(f"The board ended without a drawing (`{outcome.get('code') or outcome['status']}`). That is fine.")
+            self._speech.say(self._words.no_drawing.format(code=outcome.get("code") or outcome["status"]))
         else:
-            self._speech.say(f"Thank you! This is what I got:\n\n![Your drawing](artifact:{drawing})")
+            self._speech.say(self._words.drawing.format(artifact_id=drawing))
 
     def _outcome(self, tool_id: str, call_input: JsonObject) -> JsonObject:
         """Call and wait; once more when the tools changed in between."""
@@ -111,16 +89,16 @@ class Talk:
     # --- what the person says
 
     def _heard(self, text: str) -> None:
-        word = text.strip().strip("`.!").casefold()
+        word = KNOWN_WORDS.get(text.strip().strip("`.!。！").casefold(), "")
         known: dict[str, Callable[[], None]] = {"ask": self._ask, "board": self._draw, "task": self._open_another}
         begin = known.get(word)
         if word == "help":
-            self._speech.say(HELP)
+            self._speech.say(self._words.help)
         elif begin is None:
             quoted = "\n".join(f"> {line}" for line in text.splitlines()[:20])
-            self._speech.say(f"You wrote:\n\n{quoted}\n\nI am a script and can only say it back. `help` says what I know.")
+            self._speech.say(self._words.said_back.format(quoted=quoted))
         elif not self._is_free:
-            self._speech.say("One thing after the other: first what is open now.")
+            self._speech.say(self._words.not_now)
         else:
             self._is_free = False
             begin()

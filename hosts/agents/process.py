@@ -15,7 +15,7 @@ from uuid import uuid4
 
 import trio
 
-from hosts.agents.demo import INTERACTIVE
+from hosts.agents.demo import INTERACTIVE, LANGUAGE
 from hosts.agents.jsonl import MAX_LINE_BYTES, Door, Stamps
 from hosts.lines import LineReader, LineWriter
 from hosts.view import Attaching
@@ -31,10 +31,10 @@ def stamps() -> Stamps:
     )
 
 
-def start_demo_agent(*, is_interactive: bool = False) -> subprocess.Popen[bytes]:
-    """Start the demo Agent with pipes: for a person at a page, or with its claims on stderr."""
+def start_demo_agent(language: str, *, is_interactive: bool = False) -> subprocess.Popen[bytes]:
+    """Start the demo Agent with pipes: for a person at a page, or with its claims on stderr. language: en or zh."""
     pipe, nothing = subprocess.PIPE, subprocess.DEVNULL
-    arguments = [INTERACTIVE] if is_interactive else []
+    arguments = [LANGUAGE, language, *([INTERACTIVE] if is_interactive else [])]
     return subprocess.Popen([*DEMO_PROGRAM, *arguments], stdin=pipe, stdout=pipe, stderr=nothing if is_interactive else pipe)
 
 

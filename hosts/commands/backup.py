@@ -11,7 +11,7 @@ import typer
 from hosts.commands.offline import run_offline
 from hosts.commands.setting import FormatOption, Setting, run_async, setting_of
 from hosts.link import HostLink, LinkLost, connect, hello
-from hosts.output import Exit, Failure, Format, facts, usage, write_data
+from hosts.output import Failure, Format, facts, usage, write_data
 from kernel.protocol.host_upkeep import BackupMade, BackupMake
 from lineup_sdk.protocol.codes import Code
 from lineup_sdk.protocol.messages import JsonObject
@@ -29,7 +29,7 @@ def backup(context: typer.Context, path: Path, chosen: FormatOption = Format.TEX
     setting = setting_of(context)
     if os.path.lexists(path):
         raise usage("there is something of that name already; it is left as it is", pointer="PATH", expected=_NEW_FOLDER)
-    if not path.absolute().parent.is_dir():
+    if not os.path.isdir(path.absolute().parent):  # False, too, for a name that no folder can have
         raise usage("there is no folder to put it in", pointer="PATH", expected=_NEW_FOLDER)
     made = run_async(lambda: _backup(setting, path.absolute()))
     write_data(made, facts(made), chosen)
@@ -45,7 +45,8 @@ async def _backup(setting: Setting, path: Path) -> JsonObject:
             finally:
                 link.close()
     if not made.accepted:
-        raise Failure(str(made.code), {"pointer": "PATH", "hint": made.hint}, exit_code=Exit.UNEXPECTED)
+        words = "the backup cannot be put there" if made.code == Code.LIMIT_EXCEEDED else None
+        raise Failure(str(made.code), {**(made.detail or {}), "pointer": "PATH"}, message=words)
     return made.facts or {}
 
 

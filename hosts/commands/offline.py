@@ -49,8 +49,7 @@ def _offline_failure(stderr: bytes, returncode: int) -> Failure:
     last = stderr.splitlines()[-1:] or [b""]
     words = _json_object(last[0]) or {}
     code = str(words.pop("code", UNEXPECTED))
-    exit_code = Exit.CONFLICT if returncode == Exit.CONFLICT else Exit.UNEXPECTED
-    return Failure(code, words or {"reason": f"the kernel program ended with {returncode}"}, exit_code=exit_code)
+    return Failure(code, words or {"reason": f"the kernel program ended with {returncode}"})
 
 
 def verify_audit(home: Home) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -28,6 +29,19 @@ SaveFolderOption = Annotated[
 
 OpenOption = Annotated[bool, typer.Option("--open/--no-open", help="Open the browser.")]
 DemoOption = Annotated[bool, typer.Option("--demo", help="Start the demo Agent too: a fixed script, no network.")]
+
+
+class Language(StrEnum):
+    """What the demo Agent speaks."""
+
+    ENGLISH = "en"
+    CHINESE = "zh"
+
+
+LanguageOption = Annotated[
+    Language | None,
+    typer.Option("--language", help="In which the demo Agent speaks; default: that of your locale. The page asks your browser."),
+]
 RetentionOption = Annotated[
     int | None,
     typer.Option(
@@ -44,21 +58,23 @@ def run(
     context: typer.Context,
     open_page: OpenOption = True,
     demo: DemoOption = False,
+    language: LanguageOption = None,
     bind: BindOption = LOOPBACK,
     retention_days: RetentionOption = None,
 ) -> None:
     """Open the page in the browser: talk to the Agent, use apps, answer what is asked."""
-    raise typer.Exit(_serve(context, bind, opens_browser=open_page, is_demo=demo, retention_days=retention_days))
+    raise typer.Exit(_serve(context, bind, language, opens_browser=open_page, is_demo=demo, retention_days=retention_days))
 
 
-def desktop(context: typer.Context, demo: DemoOption = False) -> None:
+def desktop(context: typer.Context, demo: DemoOption = False, language: LanguageOption = None) -> None:
     """Open the page in a window of its own (Chromium), else in the browser."""
-    raise typer.Exit(_serve(context, LOOPBACK, is_window=True, is_demo=demo))
+    raise typer.Exit(_serve(context, LOOPBACK, language, is_window=True, is_demo=demo))
 
 
 def _serve(
     context: typer.Context,
     bind: str,
+    language: Language | None,
     *,
     opens_browser: bool = True,
     is_window: bool = False,
@@ -75,7 +91,7 @@ def _serve(
             opens_browser=opens_browser,
             is_window=is_window,
             is_demo=is_demo,
-            language=language_of(os.environ),
+            language=language or language_of(os.environ),
             environ=os.environ,
         )
         if retention_days is not None:
@@ -131,12 +147,12 @@ def agent(
     run_async(lambda: door.run(wait_for_results=wait))
 
 
-def demo(context: typer.Context) -> None:
+def demo(context: typer.Context, language: LanguageOption = None) -> None:
     """Show the whole path once, in a temporary home: an Agent process, a durable kernel, a sealed app. Then clean up."""
     from hosts.demo import run_demo
 
     setting = setting_of(context)
-    failed = run_async(lambda: run_demo(setting.app_folders))
+    failed = run_async(lambda: run_demo(setting.app_folders, language or language_of(os.environ)))
     if failed:
         message = "what the Agent said and what the kernel holds differ"
         raise Failure("demo_failed", {"failed": failed}, exit_code=Exit.UNEXPECTED, message=message)

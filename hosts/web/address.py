@@ -3,7 +3,8 @@
 Rules:
 1. Only an address of this machine or its own network is bound; a public one is refused, a name is no address.
 2. A request is taken under the exact text `address:port` and no other: no name can be rebound to us, none is built from a request.
-3. 0.0.0.0 and :: are bound on request and never said: what is said is the loopback, and the addresses this machine has.
+3. 0.0.0.0 and :: are bound on request and never said: what is said is the loopback, and the addresses this machine has in its own
+   networks. Under a public one that it has besides nothing is answered.
 4. The last ports are tried first, each with its own token, so that an open page finds us again. The file is the person's alone (0600).
 """
 
@@ -13,7 +14,7 @@ import os
 import re
 import secrets
 import socket
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv6Address, ip_address
 
@@ -102,7 +103,12 @@ def _addresses_of_machine(version: int) -> list[Address]:
         for entry in entries:
             if entry.family in (socket.AF_INET, socket.AF_INET6) and "%" not in entry.address:
                 found.add(ip_address(entry.address))
-    return sorted((one for one in found if one.version == version and not one.is_loopback), key=int)
+    return in_own_networks(found, version)
+
+
+def in_own_networks(found: Collection[Address], version: int) -> list[Address]:
+    """Return those addresses that a network of the machine's own can reach it by, in their order (rule 3)."""
+    return sorted((one for one in found if one.version == version and one.is_private and not one.is_loopback), key=int)
 
 
 def read_places(home: Home) -> list[Place]:

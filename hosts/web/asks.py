@@ -4,16 +4,18 @@ Rules:
 1. JSON is read under the value rules of the wire: duplicate keys, NaN, lone surrogates, deep nesting and the rest are refused.
 2. Requests to the kernel are those of ASKS and no others: what ends the kernel, writes files or belongs to doors is not for pages.
 3. Fields are judged by the kernel's own border (kernel.protocol.strict), so that a page hears the same of a mistake from both.
-4. A refusal never holds what was sent.
+4. A refusal never holds what was sent. It bears the page's number wherever there is one, so that no question waits for ever.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from hosts.strict_json import JsonRefused, NotJson, read_json
+from hosts.web.half_lines import MAX_LINE
 from kernel.protocol import host
 from kernel.protocol.host_capabilities import ConsentAnswer, ConsentsList, PermissionsList, PermissionsReset, PermissionsRevoke
 from kernel.protocol.host_interactions import DraftSave, InteractionAnswer, InteractionMove, InteractionsList, PolicySet
@@ -56,8 +58,8 @@ def _is(kind: type) -> _Check:
     return lambda value: type(value) is kind
 
 
-def _is_text(longest: int) -> _Check:
-    return lambda value: type(value) is str and 0 < len(value) <= longest
+def _is_text(longest: int, shortest: int = 1) -> _Check:
+    return lambda value: type(value) is str and shortest <= len(value) <= longest
 
 
 def _is_count(value: Any) -> bool:
@@ -79,7 +81,12 @@ _ID = _Field(_is_count, "integer")
 _NAME = _Field(_is_text(128), "string of 1 to 128 code points")
 _OPS: Mapping[str, Mapping[str, _Field]] = {
     "artifact": {"id": _ID, "artifact_id": _NAME, "save_as": _Field(_is_text(128), "string of 1 to 128 code points", is_required=False)},
-    "auth": {"token": _Field(_is_text(256), "string"), "lang": _Field(_is_language, "en or zh", is_required=False)},
+    "auth": {
+        "token": _Field(_is_text(256), "string"),
+        "lang": _Field(_is_language, "en or zh", is_required=False),
+        "tab": _Field(_is_text(64), "string of 1 to 64 code points", is_required=False),
+    },
+    "line": {"text": _Field(_is_text(MAX_LINE, 0), f"string of at most {MAX_LINE} code points")},
     "provided": {"request_id": _NAME, "ok": _Field(_is(bool), "boolean"), "code": _Field(_is_text(128), "string", is_required=False)},
     "retry": {},
     "surface.event": {"id": _ID, "mount": _NAME, "name": _NAME, "body": _Field(_is(dict), "object")},
@@ -87,6 +94,9 @@ _OPS: Mapping[str, Mapping[str, _Field]] = {
     "surface.patch": {"id": _ID, "mount": _NAME, "base_version": _ID, "patch": _Field(_is(dict), "object")},
     "surface.unmount": {"id": _ID, "mount": _NAME},
 }
+
+
+_LAST_ID = re.compile(r',"id":([0-9]{1,15})\}\Z')
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +122,8 @@ def read_message(untrusted_text: str) -> Ask | Op:
     except NotJson as error:
         raise AskRefused({"pointer": "", "expected": "JSON"}) from error
     except JsonRefused as error:
-        raise AskRefused({"pointer": "", "expected": "JSON the wire admits", "reason": error.reason}) from error
+        ask_id = _id_at_the_end(untrusted_text)
+        raise AskRefused({"pointer": "", "expected": "JSON the wire admits", "reason": error.reason}, ask_id) from error
     if type(untrusted) is not dict:
         raise AskRefused({"pointer": "", "expected": "object", "got_type": json_type(untrusted)})
     ask_id = untrusted["id"] if _is_count(untrusted.get("id")) else None
@@ -123,6 +134,12 @@ def read_message(untrusted_text: str) -> Ask | Op:
         raise AskRefused({"pointer": "/op", "expected": "a known operation"}, ask_id)
     _require_fields(untrusted, _OPS[name], ask_id)
     return Op(name, untrusted)
+
+
+def _id_at_the_end(untrusted_text: str) -> int | None:
+    """The number of a page's own messages, of which it is the last member, when the rest of the JSON cannot be taken."""
+    found = _LAST_ID.search(untrusted_text)
+    return int(found[1]) if found else None
 
 
 def _ask(untrusted: JsonObject, ask_id: int | None) -> Ask:

@@ -17,9 +17,9 @@ from hosts.output import print_note
 from hosts.view import Attaching
 
 
-async def run_demo_agent(kernel: Attaching) -> None:
-    """Run it until it gives way, dies, or the host ends."""
-    agent = start_demo_agent(is_interactive=True)
+async def run_demo_agent(kernel: Attaching, language: str) -> None:
+    """Run it until it gives way, dies, or the host ends. language: en or zh."""
+    agent = start_demo_agent(language, is_interactive=True)
     try:
         await run_door(demo_door(kernel, agent), agent)
         print_note("The demo Agent is over.")

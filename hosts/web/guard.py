@@ -1,7 +1,7 @@
 """What stands before every route of the web host: a pure ASGI guard (THREATS 3.6).
 
 A request passes only when all of this holds, and is refused before anything else looks at it:
-1. HTTP/1.1, GET, no body, no query; a socket only at /ws, nothing but a socket there.
+1. HTTP/1.1, GET of a path (not of a whole URL, as of a proxy), no body, no query; a socket only at /ws, nothing but a socket there.
 2. Host is exactly one of our names: a name that was rebound to us, another writing of our address, or none, is not ours.
 3. Origin, where it is sent, is the origin of that name; at a socket it must be sent.
 4. Sec-Fetch-Site, where it is sent, says that our own page or the person asks. From another site only the bare page may be navigated to:
@@ -21,7 +21,9 @@ from hosts.web.headers import refusal_headers
 REFUSED_STATUS = 403
 REFUSED_BODY = b"refused\n"
 SOCKET_PATH = "/ws"
-ORIGIN = "lineup.origin"  # in scope["state"]: the origin under which the request came
+# In scope["state"]: the origin under which the request came, and the connection it came on.
+ORIGIN = "lineup.origin"
+CONNECTION = "lineup.connection"
 
 _OWN_SITES = frozenset({b"none", b"same-origin"})
 
@@ -46,7 +48,8 @@ class Guard:
         if origin is None:
             await _refuse(scope, receive, send)
             return
-        await self._app({**scope, "state": {ORIGIN: origin}}, receive, send)
+        with scope["state"][CONNECTION].at_work():
+            await self._app({**scope, "state": {ORIGIN: origin}}, receive, send)
 
     def _origin_of(self, scope: Scope) -> str | None:
         headers = _single(scope["headers"])
@@ -74,7 +77,8 @@ def _is_plain(scope: Scope, headers: Mapping[bytes, bytes]) -> bool:
     has_body = b"transfer-encoding" in headers or headers.get(b"content-length", b"0") != b"0"
     is_get = is_socket or scope["method"] == "GET"
     is_in_place = (scope["path"] == SOCKET_PATH) is is_socket
-    return scope["http_version"] == "1.1" and is_get and is_in_place and not has_body and not scope["query_string"]
+    is_path = scope["path"].startswith("/")
+    return scope["http_version"] == "1.1" and is_get and is_path and is_in_place and not has_body and not scope["query_string"]
 
 
 def _is_from_us(scope: Scope, headers: Mapping[bytes, bytes], origin: bytes) -> bool:
@@ -86,7 +90,8 @@ def _is_from_us(scope: Scope, headers: Mapping[bytes, bytes], origin: bytes) -> 
 
 
 async def _refuse(scope: Scope, receive: Receive, send: Send) -> None:
-    await receive()
+    if scope["type"] == "websocket":
+        await receive()  # its connect comes first; a body may never come
     await answer(scope, send, REFUSED_STATUS, refusal_headers(), REFUSED_BODY)
 
 

@@ -4,7 +4,8 @@ Use: `await nursery.start(keeper.run)`; pages and the demo Agent attach with `ke
 Rules:
 1. Only this view starts kernels: ten pages that lose a kernel at once are one start, not ten.
 2. A kernel that cannot be started again (limits, a refusal) leaves phase `failed` with its code; one that was stopped on purpose leaves
-   `ended`. Both stay until the person asks for another try: `retry`.
+   `ended`. Both stay until the person asks for another try, `retry`, or until another host has a kernel running: it is looked for once
+   in LOOK_SECONDS and joined, never started.
 3. The first start is different: what goes wrong there is raised, and the command says it.
 """
 
@@ -25,6 +26,9 @@ Phase = Literal["connecting", "up", "ended", "failed"]
 
 UNREACHABLE = "kernel_unreachable"
 JOIN_PAUSE_SECONDS = 0.1  # between two looks at a kernel that this view holds and that does not answer others yet
+LOOK_SECONDS = 1.0
+LEAVE_SECONDS = 3.0  # for a kernel that was stopped to be gone: while it says goodbye to others it still takes who comes
+GREET_SECONDS = 5.0  # for a kernel that was found to take this view
 
 
 class Keeper:
@@ -46,8 +50,10 @@ class Keeper:
         while True:
             try:
                 async with trio.open_nursery() as nursery:
-                    await nursery.start(self._view.run)
-                    if not was_up:
+                    if was_up:
+                        await self._view.run()  # not `start`: a kernel that was joined may be on its way out
+                    else:
+                        await nursery.start(self._view.run)
                         was_up = True
                         task_status.started()
             except* (KernelUnreachable, Refused) as group:
@@ -57,12 +63,8 @@ class Keeper:
             except* HomeRefused:
                 if not was_up:
                     raise
-                self._move("failed", Code.STORE_FOREIGN, "the home folder cannot be used any more")
-            self._retry_wanted = trio.Event()
-            await self._retry_wanted.wait()
+                self._stay("failed", Code.STORE_FOREIGN, "the home folder cannot be used any more")
             self._view = self._new_view()
-            self._launcher.forget_launches()
-            self._move("connecting")
 
     @property
     def home(self) -> Home:
@@ -81,7 +83,7 @@ class Keeper:
     def link_lost(self) -> None:
         """Of the silent view: the kernel died, or was stopped on purpose."""
         if self._view.phase == "ended":
-            self._move("ended", self._view.ended.code if self._view.ended else None)
+            self._stay("ended", self._view.ended.code if self._view.ended else None)
             return
         self.restarts += 1
         self._move("connecting")
@@ -104,16 +106,54 @@ class Keeper:
         await self._changed.wait()
 
     def _new_view(self) -> View:
-        return View(self._launcher, "web", watcher=self)
+        return View(_Hold(self), "web", watcher=self)
+
+    async def hold(self, nursery: trio.Nursery, greeting: HostHello) -> HostLink:
+        """Return the link of the silent view: to a kernel started now if none runs, or as rule 2 says. Raises: as Launcher.attach."""
+        if self.phase in ("ended", "failed"):
+            joined = await self._join_another(nursery, greeting)
+            if joined is not None:
+                return joined
+            self._launcher.forget_launches()
+            self._move("connecting")
+        return await self._launcher.attach(nursery, greeting)
+
+    async def _join_another(self, nursery: trio.Nursery, greeting: HostHello) -> HostLink | None:
+        """Wait for a kernel of somebody else's; None when the person asks for another try first."""
+        pause_seconds = LEAVE_SECONDS if self.phase == "ended" else LOOK_SECONDS
+        while True:
+            with trio.move_on_after(pause_seconds):
+                await self._retry_wanted.wait()
+                return None
+            pause_seconds = LOOK_SECONDS
+            with trio.move_on_after(GREET_SECONDS):
+                try:
+                    return await connect(nursery, self.home, greeting)
+                except (KernelUnreachable, Refused, HomeRefused):
+                    pass  # none, or none that takes us: what was said before still stands
 
     def _fail(self, group: BaseExceptionGroup[KernelUnreachable | Refused]) -> None:
         error: BaseException = group
         while isinstance(error, BaseExceptionGroup):
             error = error.exceptions[0]
         if isinstance(error, KernelUnreachable | Refused):
-            self._move("failed", error.code, str(error.detail.get("hint") or error.detail.get("reason") or ""))
+            self._stay("failed", error.code, str(error.detail.get("hint") or error.detail.get("reason") or ""))
+
+    def _stay(self, phase: Phase, code: str | None = None, hint: str | None = None) -> None:
+        self._retry_wanted = trio.Event()
+        self._move(phase, code, hint)
 
     def _move(self, phase: Phase, code: str | None = None, hint: str | None = None) -> None:
         self.phase, self.code, self.hint = phase, code, hint
         self._changed.set()
         self._changed = trio.Event()
+
+
+class _Hold:
+    """The silent view's way to its kernel; that of the pages is Keeper.attach."""
+
+    def __init__(self, keeper: Keeper) -> None:
+        self._keeper = keeper
+
+    async def attach(self, nursery: trio.Nursery, greeting: HostHello) -> HostLink:
+        return await self._keeper.hold(nursery, greeting)

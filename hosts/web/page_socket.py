@@ -45,11 +45,13 @@ async def serve_page(socket: WebSocket, origin: str, shared: Shared) -> None:
     admitted = await _admit(socket, shared)
     if admitted is None:
         await socket.close(AUTH_FAILED)
-    elif shared.closing.is_set() or shared.pages >= MAX_PAGES:
+    elif shared.closing.is_set():
+        await socket.close(GOING_AWAY)
+    elif shared.pages >= MAX_PAGES:
         await socket.close(TRY_AGAIN)
     else:
         with shared.page():
-            await PageSession(socket, origin, shared, str(admitted.get("lang", shared.language))).run()
+            await PageSession(socket, origin, shared, str(admitted.get("lang", shared.language)), str(admitted.get("tab", ""))).run()
 
 
 async def _admit(socket: WebSocket, shared: Shared) -> JsonObject | None:
@@ -68,7 +70,8 @@ async def _admit(socket: WebSocket, shared: Shared) -> JsonObject | None:
 class PageSession:
     """See the head of the file."""
 
-    def __init__(self, socket: WebSocket, origin: str, shared: Shared, language: str) -> None:
+    def __init__(self, socket: WebSocket, origin: str, shared: Shared, language: str, tab: str) -> None:
+        self._tab = tab
         self._socket = socket
         self._shared = shared
         self._outbox = Outbox()
@@ -90,7 +93,7 @@ class PageSession:
         """Run until one side ends it."""
         shared = self._shared
         who = {"version": shared.version, "lang_default": shared.language, "demo": shared.is_demo, "token": shared.tokens.lasting}
-        self._tell({"op": "welcome", **who})
+        self._tell({"op": "welcome", **who, "line": shared.half_lines.of(self._tab)})
         with self._scope:
             async with trio.open_nursery() as nursery:
                 for task in (self._write, self._watch_keeper, self._keep_view, self._say_goodbye, self._read):
@@ -219,6 +222,8 @@ class PageSession:
         match message.name:
             case "auth":
                 raise AskRefused({"pointer": "/op", "expected": "an operation; the page is let in already"})
+            case "line":
+                self._shared.half_lines.keep(self._tab, fields["text"])
             case "retry":
                 self._shared.keeper.retry()
             case "provided":

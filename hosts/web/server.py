@@ -3,10 +3,11 @@
 Use: `await nursery.start(server.run)`; `await server.stop()`.
 Rules:
 1. Five routes and no other: the page, its files, its socket, a surface's document once, an artifact once.
-2. The files of the page are a table made at the start: no path of a request is ever looked up on the disk.
-3. A peer that takes nothing for SEND_SECONDS is cut. hypercorn shields what it sends from cancellation, so a stalled page would hold the
-   host for ever; and its own `serve` lends no way to its connections.
-4. What goes wrong in here is told as kind and place, never with what was sent.
+2. The files of the page are a table made at the start (static_files.py): no path of a request is ever looked up on the disk.
+3. A peer that stalls is cut (connection.py); hypercorn's own `serve` lends no way to its connections.
+4. A socket is not compressed. hypercorn takes up permessage-deflate wherever it is offered, as every browser does, and inflates before
+   it counts: one frame of 60 KB, from whoever reaches the port and has no key, took 185 MB for a moment.
+5. What goes wrong in here is told as kind and place, never with what was sent.
 """
 
 from __future__ import annotations
@@ -15,7 +16,6 @@ import math
 import socket
 import traceback
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import trio
@@ -32,30 +32,16 @@ from starlette.websockets import WebSocket
 
 from hosts.output import print_note
 from hosts.web.asks import MAX_MESSAGE_BYTES
-from hosts.web.guard import ORIGIN, REFUSED_BODY, SOCKET_PATH, Guard
+from hosts.web.connection import Connection
+from hosts.web.guard import CONNECTION, ORIGIN, REFUSED_BODY, SOCKET_PATH, Guard
 from hosts.web.headers import page_headers, refusal_headers
 from hosts.web.page_socket import CLOSE_SECONDS, serve_page
 from hosts.web.shared import Shared
+from hosts.web.static_files import PAGE, StaticFile, read_static
 
-STATIC_FOLDER = Path(__file__).parent / "static"
-MEDIA_TYPES: Mapping[str, str] = {
-    ".css": "text/css; charset=utf-8",
-    ".html": "text/html; charset=utf-8",
-    ".js": "text/javascript; charset=utf-8",
-    ".png": "image/png",
-    ".svg": "image/svg+xml",
-    ".woff2": "font/woff2",
-}
-SEND_SECONDS = 20.0
 HEAD_SECONDS = 5.0  # for the head of a request, and between two
 MAX_CONNECTIONS = 128
 _NOT_FOUND, _GONE = 404, 410
-
-
-def list_static(folder: Path = STATIC_FOLDER) -> dict[str, Path]:
-    """Return the files of the page by their path in a URL."""
-    found = (path for path in sorted(folder.rglob("*")) if path.suffix in MEDIA_TYPES and path.is_file() and not path.is_symlink())
-    return {f"/static/{path.relative_to(folder).as_posix()}": path for path in found}
 
 
 def refused(status: int) -> Response:
@@ -66,7 +52,7 @@ def refused(status: int) -> Response:
 class Routes:
     """See rule 1. Every answer has its whole headers from hosts.web.headers."""
 
-    def __init__(self, shared: Shared, static: Mapping[str, Path]) -> None:
+    def __init__(self, shared: Shared, static: Mapping[str, StaticFile]) -> None:
         self._shared = shared
         self._static = static
 
@@ -85,17 +71,17 @@ class Routes:
         )
 
     async def _page(self, request: Request) -> Response:
-        return await self._send_file(request, "/static/index.html")
+        return self._send_file(request, PAGE)
 
     async def _file(self, request: Request) -> Response:
-        return await self._send_file(request, request.url.path)
+        return self._send_file(request, request.url.path)
 
-    async def _send_file(self, request: Request, name: str) -> Response:
-        path = self._static.get(name)
-        if path is None:
+    def _send_file(self, request: Request, name: str) -> Response:
+        file = self._static.get(name)
+        if file is None:
             return refused(_NOT_FOUND)
-        headers = page_headers(request.scope["state"][ORIGIN]) | {"Content-Type": MEDIA_TYPES[path.suffix]}
-        return Response(await trio.Path(path).read_bytes(), headers=headers)
+        headers = page_headers(request.scope["state"][ORIGIN]) | {"Content-Type": file.media_type}
+        return Response(file.body, headers=headers)
 
     async def _once(self, request: Request) -> Response:
         content = self._shared.tickets.take(request.url.path.rstrip("/"))
@@ -112,27 +98,13 @@ class Routes:
         await serve_page(socket, socket.scope["state"][ORIGIN], self._shared)
 
 
-class _Stream:
-    """A connection that can be cut (rule 3)."""
+class _Uncompressed(ASGIWrapper):
+    """The application as hypercorn calls it, with what a socket was offered forgotten before it is answered (rule 4)."""
 
-    def __init__(self, whole: trio.SocketStream) -> None:
-        self.socket = whole.socket
-        self.receive_some = whole.receive_some
-        self.send_eof = whole.send_eof
-        self.aclose = whole.aclose
-        self._whole = whole
-
-    async def send_all(self, data: bytes | bytearray | memoryview) -> None:
-        """Send, or cut. Raises: BrokenResourceError, ClosedResourceError."""
-        with trio.move_on_after(SEND_SECONDS) as late:
-            await self._whole.send_all(data)
-        if late.cancelled_caught:
-            self.cut()
-            raise trio.BrokenResourceError("the peer takes nothing")
-
-    def cut(self) -> None:
-        """End it now, whatever is on its way."""
-        self.socket.close()
+    async def __call__(self, scope: Any, receive: Any, send: Any, sync_spawn: Any, call_soon: Any) -> None:
+        if scope["type"] == "websocket":
+            send.__self__.handshake.extensions = None  # hypercorn's WSStream; another one's lack of it refuses the socket
+        await super().__call__(scope, receive, send, sync_spawn, call_soon)
 
 
 class _Log:
@@ -162,8 +134,8 @@ class Server:
     def __init__(self, listening: socket.socket, origins: Mapping[bytes, str], shared: Shared) -> None:
         self._listening = listening
         self._shared = shared
-        self._app = ASGIWrapper(Guard(Routes(shared, list_static()).app(), origins))  # type: ignore[arg-type]  # two words for one ASGI
-        self._streams: set[_Stream] = set()
+        self._app = _Uncompressed(Guard(Routes(shared, read_static()).app(), origins))  # type: ignore[arg-type]  # two words for one ASGI
+        self._connections: set[Connection] = set()
         self._context = WorkerContext(None)
         self._room = trio.Semaphore(MAX_CONNECTIONS)
         self._accepting = trio.CancelScope()
@@ -185,8 +157,8 @@ class Server:
         with trio.move_on_after(2 * CLOSE_SECONDS):
             await self._shared.wait_no_pages()
         await self._context.terminated.set()
-        for stream in self._streams:
-            stream.cut()
+        for connection in self._connections:
+            connection.cut()
 
     async def _accept(self, listener: trio.SocketListener) -> trio.SocketStream:
         pause_seconds = 0.05
@@ -197,12 +169,15 @@ class Server:
                 await trio.sleep(pause_seconds)
 
     async def _serve_one(self, accepted: trio.SocketStream) -> None:
-        stream = _Stream(accepted)
-        self._streams.add(stream)
+        connection = Connection(accepted)
+        self._connections.add(connection)
         try:
-            await TCPServer(self._app, _config(), self._context, ConnectionState({}), stream)  # type: ignore[arg-type]
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(connection.cut_when_idle)
+                await TCPServer(self._app, _config(), self._context, ConnectionState({CONNECTION: connection}), connection)  # type: ignore[arg-type]
+                nursery.cancel_scope.cancel()
         finally:
-            self._streams.discard(stream)
+            self._connections.discard(connection)
             self._room.release()
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 import trio
 
+from hosts.web.half_lines import HalfLines
 from hosts.web.keeper import Keeper
 from hosts.web.page_text import PageText
 from hosts.web.tickets import Tickets
@@ -28,6 +29,7 @@ class Shared:
     language: str
     is_demo: bool
     is_loopback: bool
+    half_lines: HalfLines = field(default_factory=HalfLines)
     closing: trio.Event = field(default_factory=trio.Event)  # set once: every page says goodbye
     pages: int = 0
     _page_left: trio.Event = field(default_factory=trio.Event)

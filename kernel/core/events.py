@@ -34,11 +34,11 @@ class StateRestored:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BackupEnded:
-    """A backup is whole, or could not be made (code, hint)."""
+    """A backup is whole, or could not be made (code, detail)."""
 
     view_id: str
     code: Code | None = None
-    hint: str | None = None
+    detail: JsonObject | None = None
     facts: JsonObject | None = None
 
 

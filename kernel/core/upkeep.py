@@ -9,7 +9,7 @@ Rules:
 from __future__ import annotations
 
 from kernel.core import calls, interaction_ends, machines
-from kernel.core.decision import Decision, Detail, Draft, Origin, Rejected, Stamp, View
+from kernel.core.decision import Decision, Detail, Draft, Origin, Rejected, Stamp, StartWorker, View
 from kernel.core.events import BackupEnded, StateRestored, StoreRecovered
 from kernel.core.machines import CallEvent
 from kernel.core.runtime import SCOPE as RUNTIME_SCOPE
@@ -20,9 +20,9 @@ from lineup_sdk.protocol.codes import Code
 
 
 def make_backup(view: View, origin: Origin, stamp: Stamp, command: BackupMake) -> Decision:
-    """Begin a backup into a new folder of the kernel's machine. Raises: Rejected(limit_exceeded) for a path that is not absolute."""
+    """Begin a backup into a new folder of the kernel's machine. Raises: Rejected(limit_exceeded) for what is no absolute path."""
     draft = Draft(view, origin, stamp)
-    if not command.path.startswith("/"):
+    if not command.path.startswith("/") or "\0" in command.path:
         raise Rejected(Code.LIMIT_EXCEEDED, Detail(pointer="/path", expected="an absolute path"))
     draft.audit("backup.begun")
     draft.effect(MakeBackup(path=command.path, view_id=origin.view_id))
@@ -34,7 +34,7 @@ def backup_ended(view: View, origin: Origin, stamp: Stamp, command: BackupEnded)
     draft = Draft(view, origin, stamp)
     draft.audit("backup.made" if command.code is None else "backup.failed", code=command.code)
     code = command.code.value if command.code is not None else None
-    said = BackupMade(accepted=command.code is None, code=code, hint=command.hint, facts=command.facts)
+    said = BackupMade(accepted=command.code is None, code=code, detail=command.detail, facts=command.facts)
     draft.effect(SendToView(view_id=command.view_id, message=said))
     return draft.decision()
 
@@ -48,7 +48,12 @@ def state_restored(view: View, origin: Origin, stamp: Stamp, command: StateResto
         call = draft.call(found.number) or found
         if call.status in machines.CALL_OPEN and call.app_scope != RUNTIME_SCOPE:
             calls.finish(draft, call, CallEvent.FAIL, code=Code.INTERRUPTED, by_worker=True)
-    return draft.decision()
+    return _without_starts(draft.decision())
+
+
+def _without_starts(decision: Decision) -> Decision:
+    """An end may give another App the front, and so a process; but it is Booted, next, that gives processes: two would live at once."""
+    return decision._replace(effects=tuple(effect for effect in decision.effects if not isinstance(effect, StartWorker)))
 
 
 def store_recovered(view: View, origin: Origin, stamp: Stamp, command: StoreRecovered) -> Decision:

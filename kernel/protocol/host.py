@@ -20,7 +20,8 @@ Summaries (absent = null left out; times are RFC 3339 UTC; number = the kernel's
                    state: of a system App (container trusted), when it is at most 16 KiB: every host draws it in its own way
   InteractionSummary: see host_interactions.py. A message of type lineup.v1.interaction or lineup.v1.interaction.answer also has
                    interaction_id: a card, or what the person answered to it.
-  AppSummary       {app_scope, version, kind, title, description, enabled, tools: [{tool_id, title, enabled}]}
+  AppSummary       {app_scope, version, kind, title, description, enabled, tools: [{tool_id, title, enabled}], may_ask?}
+                   may_ask: of an App that requests standard-interaction alone: whether the person allows it (policy.set)
   Snapshot.state   {calls: [CallSummary], instances: [InstanceSummary], focus: [instance_id, bottom first; [] = chat],
                     messages: [MessageSummary], interactions: [open InteractionSummary], apps: [AppSummary],
                     surfaces: [SurfaceSummary], consents: [ConsentSummary that waits: host_capabilities.py], revision,
@@ -230,7 +231,9 @@ class LogsRead(Message):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KernelStatus(Message):
-    """Value: {kernel_version, epoch, revision, open_calls, instances, outbox_pending, views, agent, layers, workers}."""
+    """Value: {kernel_version, epoch, revision, open_calls, instances, outbox_pending, views, agent, layers, workers,
+    retention_days, store?}.
+    """
 
     TYPE: ClassVar[str] = "kernel.status"
     EXPECTS_REPLY: ClassVar[bool] = True

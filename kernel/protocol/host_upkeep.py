@@ -53,7 +53,8 @@ class AuditTail(Message):
 class Explain(Message):
     """Say why a call, instance or interaction is as it is. what = its id, or a local number.
 
-    Value: {what, kind, state, sentences: [{text, seqs: [audit seq]}], audit: [row]}. Refused: call_not_found (nothing has that id).
+    Value: {what, kind, state, summary, sentences: [{text, seqs: [audit seq]}], audit: [row]}: all that the sentences say is in the others
+    too. Refused: call_not_found (nothing has that id).
     """
 
     TYPE: ClassVar[str] = "explain"
@@ -63,7 +64,10 @@ class Explain(Message):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BackupMake(Message):
-    """Write a backup into a folder that is not there yet, on the kernel's machine. Receipt; `backup.made` follows when it is whole."""
+    """Write a backup into a folder that is not there yet, on the kernel's machine. Receipt; `backup.made` follows when it is whole.
+
+    Refused: limit_exceeded (no absolute path).
+    """
 
     TYPE: ClassVar[str] = "backup.make"
     EXPECTS_REPLY: ClassVar[bool] = True
@@ -72,12 +76,16 @@ class BackupMake(Message):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BackupMade(Message):
-    """To the view that asked: the backup is whole and synced, or why there is none. facts = {format, epoch, made_at, head}."""
+    """To the view that asked: the backup is whole and synced, or why there is none. facts = {format, epoch, made_at, head}.
+
+    code: limit_exceeded (something is there already, or nothing can be put there: detail names /path), store_full (the disk of either
+    end), store_corrupt (what was to be copied), unknown (the disk fails).
+    """
 
     TYPE: ClassVar[str] = "backup.made"
     accepted: bool
     code: str | None = None
-    hint: str | None = None
+    detail: JsonObject | None = None
     facts: JsonObject | None = None
 
 

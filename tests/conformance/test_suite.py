@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from conformance import inputs
+from conformance import chaos, inputs
 from conformance.__main__ import main
 from conformance.cases import all_cases
 from kernel.core.schema import compile_schema
@@ -104,6 +104,12 @@ def _main(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, 
     return code, out, err
 
 
+def _chaos(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, str, str]:
+    code = chaos.main([str(argument) for argument in arguments])
+    out, err = capsys.readouterr()
+    return code, out, err
+
+
 def test_the_table_names_what_broke_and_the_run_fails(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = _main(capsys, folder, "--case", "21", "--case", "C-022", "--patience", "2")
     assert code == 1
@@ -162,8 +168,41 @@ def test_what_cannot_be_judged_is_said_in_one_line(arguments: tuple[str, ...], s
 
 
 @pytest.mark.parametrize(
+    ("member", "value"),
+    [
+        ("requested_capabilities", [{}]),
+        ("tools", [[]]),
+        ("tools", [{"id": []}]),
+        ("tools", {}),
+        ("kind", []),
+        ("subscriptions", [{"topic": []}]),
+    ],
+    ids=str,
+)
+def test_a_manifest_of_another_form_fails_its_case_and_blocks_the_others(
+    member: str, value: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = _written(tmp_path, "from good_worker import app\n")
+    manifest = json.loads((folder / "manifest.json").read_text())
+    (folder / "manifest.json").write_text(json.dumps({**manifest, member: value}))
+    code, out, _ = _main(capsys, folder, "--format", "json")
+    assert code == 1
+    failed = [row["case"] for row in json.loads(out)["cases"] if row["status"] != "blocked"]
+    assert failed == ["C-190"]
+    code, _, err = _chaos(capsys, folder, "--steps", "1")
+    assert code == 2
+    assert "does not fit manifest.schema.json" in err
+
+
+@pytest.mark.parametrize(
     ("scenarios", "said"),
-    [({"answer": {}}, "unknown keys ['answer']"), ({"answers": {"input": {}}}, "not in its form"), ({"messages": [1]}, "not in its form")],
+    [
+        ({"answer": {}}, "unknown keys ['answer']"),
+        ({"answers": {"input": {}}}, "not in its form"),
+        ({"answers": {"tool": [], "input": {}}}, "not in its form"),
+        ({"messages": [1]}, "not in its form"),
+        ({"messages": [{"topic": {}, "body": {}}]}, "not in its form"),
+    ],
 )
 def test_a_scenario_file_in_another_form_is_refused(
     scenarios: dict[str, Any], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from kernel.core.capability_records import ConsentScope
+from kernel.core.decision import StartWorker
 from kernel.core.events import BackupEnded, Booted, StateRestored
 from kernel.core.machines import CALL_OPEN, CallStatus, CapabilityStatus, InteractionStatus, PermissionState
 from kernel.core.records import Interaction, ToolCall
@@ -32,14 +33,15 @@ def test_a_backup_is_begun_in_one_turn_and_told_in_another() -> None:
     ended = world.say(KERNEL, BackupEnded(view_id="view-1-command", facts={"format": 1}))
     told = BackupMade(accepted=True, facts={"format": 1})
     assert (ended.effects, ended.audit) == ([SendToView(view_id="view-1-command", message=told)], ["backup.made"])
-    failed = world.say(KERNEL, BackupEnded(view_id="view-1-command", code=Code.STORE_FULL, hint="free some space"))
-    told = BackupMade(accepted=False, code="store_full", hint="free some space")
+    failed = world.say(KERNEL, BackupEnded(view_id="view-1-command", code=Code.STORE_FULL, detail={"hint": "free some space"}))
+    told = BackupMade(accepted=False, code="store_full", detail={"hint": "free some space"})
     assert (failed.effects, failed.audit) == ([SendToView(view_id="view-1-command", message=told)], ["backup.failed"])
 
 
 @pytest.mark.clause("12")
-def test_a_backup_to_a_place_that_is_not_absolute_is_refused() -> None:
-    assert World().say(PERSON, BackupMake(path="backup")).code is Code.LIMIT_EXCEEDED
+@pytest.mark.parametrize("path", ["backup", "/backups/new\0", "\0"], ids=repr)
+def test_a_backup_to_what_is_no_absolute_path_is_refused(path: str) -> None:
+    assert World().say(PERSON, BackupMake(path=path)).code is Code.LIMIT_EXCEEDED
 
 
 @pytest.mark.clause("4.6")
@@ -67,6 +69,20 @@ def test_a_restore_changes_no_call_that_had_ended_and_doing_it_twice_is_doing_it
     once = world.call("c1")
     assert world.say(KERNEL, StateRestored()).audit == []
     assert world.call("c1") == once
+
+
+@pytest.mark.clause("4.6")
+@pytest.mark.clause("8.3")
+def test_a_restore_gives_no_process_and_the_start_after_it_gives_each_one() -> None:
+    """The end of the call gives the front back to an App that was suspended: were it started here, it would have two lives at once."""
+    instances = [{"app": "notes", "state": "suspended"}, {"app": "board", "state": "foreground"}]
+    raised = {"call_id": "c1", "tool_id": "board.open", "status": "running", "raised": True}
+    world = world_of({"instances": instances, "focus": ["notes", "board"], "calls": [raised]})
+    restored = world.say(KERNEL, StateRestored())
+    assert world.view.focus().instance_ids == ("ins_notes",), "the case is one in which the front changes"
+    assert not [effect for effect in restored.effects if isinstance(effect, StartWorker)]
+    started = [effect.instance_id for effect in world.say(KERNEL, Booted()).effects if isinstance(effect, StartWorker)]
+    assert started == ["ins_notes"]
 
 
 @pytest.mark.clause("17")

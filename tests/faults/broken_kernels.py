@@ -25,7 +25,8 @@ from kernel.core.records import (
 )
 from kernel.protocol.agent import ToolInvoke
 from lineup_sdk.protocol import messages as m
-from tests.faults.broken_rules import Patch, broken
+from tests.faults.breaking import Patch
+from tests.faults.broken_rules import broken
 from tests.faults.story import STORY, Act
 from tests.invariants import check_after_a_turn, check_all, check_trace
 from tests.model.steps import step

@@ -8,7 +8,7 @@ kernel of that kind would tell.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -45,51 +45,12 @@ from kernel.store_view import StoreView
 from kernel.turns import Turns
 from lineup_sdk.protocol import messages as m
 from lineup_sdk.protocol.interaction_messages import InteractionPresented
+from tests.faults.breaking import Patch, and_, changed, instead, with_, without
 from tests.model import kernel as model_kernel
 from tests.trace import Framed
 
-Patch = tuple[Any, str, Any]  # where, which name, what it is instead
 _REAL = commands.decide
 _SEQ = 10_000_000  # numbers of records that a broken kernel makes up
-
-
-def _name(command: object) -> str:
-    return commands.name_of(command)
-
-
-def _changed(names: str | Sequence[str], change: Callable[..., Decision]) -> list[Patch]:
-    """The decisions about these commands are others: change(decision, view, origin, stamp, command)."""
-    wanted = {names} if isinstance(names, str) else set(names)
-
-    def decide(view: Any, origin: Any, stamp: Any, command: Any) -> Decision:
-        decision = _REAL(view, origin, stamp, command)
-        return change(decision, view, origin, stamp, command) if _name(command) in wanted else decision
-
-    return [(commands, "decide", decide)]
-
-
-def instead(names: str | Sequence[str], other: Callable[..., Any]) -> list[Patch]:
-    """These commands are decided as if another had been said, or by another: other(view, origin, command) -> (origin, command)."""
-    wanted = {names} if isinstance(names, str) else set(names)
-
-    def decide(view: Any, origin: Any, stamp: Any, command: Any) -> Decision:
-        if _name(command) in wanted:
-            origin, command = other(view, origin, command)
-        return _REAL(view, origin, stamp, command)
-
-    return [(commands, "decide", decide)]
-
-
-def _without(decision: Decision, *kinds: type) -> Decision:
-    return decision._replace(puts=tuple(one for one in decision.puts if not isinstance(one, kinds)))
-
-
-def _with(decision: Decision, kind: type, change: Callable[[Any], Any]) -> Decision:
-    return decision._replace(puts=tuple(change(one) if isinstance(one, kind) else one for one in decision.puts))
-
-
-def _and(decision: Decision, *puts: Any) -> Decision:
-    return decision._replace(puts=(*decision.puts, *puts))
 
 
 # --------------------------------------------------------------------------------- A, B: inbox and calls
@@ -148,7 +109,7 @@ def _second_final(decision: Decision, view: Any, origin: Any, stamp: Any, comman
     finals = [one for one in decision.puts if isinstance(one, OutboxRow) and one.kind is OutboxKind.FINAL]
     number = stamp.first_number + decision.numbers_used
     more = [replace(one, number=number, message_id=f"second-{number}") for one in finals[:1]]
-    return _and(decision, *more)._replace(numbers_used=decision.numbers_used + len(more))
+    return and_(decision, *more)._replace(numbers_used=decision.numbers_used + len(more))
 
 
 def _twice(decision: Decision, kind: type) -> Decision:
@@ -179,7 +140,7 @@ def _taken_again(decision: Decision, view: Any, origin: Any, stamp: Any, command
     if any(isinstance(one, Key) for one in decision.puts):
         return decision
     digest = key_digest("message", view.conversation_id, command.envelope.message_id)
-    return _and(decision, Key(digest=digest, content_digest=command.envelope.digest, number=stamp.first_number))
+    return and_(decision, Key(digest=digest, content_digest=command.envelope.digest, number=stamp.first_number))
 
 
 # --------------------------------------------------------------------------------- C: questions
@@ -190,7 +151,7 @@ def _ask_by_another(view: Any, origin: Any, command: Any) -> Any:
     owner = view.instance(asked.owner_instance_id) if asked is not None and asked.owner_instance_id else None
     if owner is None:
         return origin, command
-    grants = origin.grants | {_name(command)}
+    grants = origin.grants | {commands.name_of(command)}
     return replace(origin, instance_id=owner.instance_id, app_scope=owner.app_scope, life=owner.life, grants=grants), command
 
 
@@ -199,7 +160,7 @@ def _answer_again() -> list[Patch]:
         try:
             return _REAL(view, origin, stamp, command)
         except Rejected:
-            asked = view.interaction(command.interaction_id) if _name(command) == "interaction.answer" else None
+            asked = view.interaction(command.interaction_id) if commands.name_of(command) == "interaction.answer" else None
             if asked is None or asked.status is not InteractionStatus.SUBMITTED:
                 raise
             changed = replace(
@@ -224,11 +185,11 @@ def _on_the_board(decision: Decision, view: Any, origin: Any, stamp: Any, comman
 
 
 def _accepted_at_once(decision: Decision, view: Any, origin: Any, stamp: Any, command: Any) -> Decision:
-    return _without(decision, TimelineMessage)
+    return without(decision, TimelineMessage)
 
 
 def _moved_and_answered(decision: Decision, view: Any, origin: Any, stamp: Any, command: Any) -> Decision:
-    return _with(decision, Interaction, lambda one: replace(one, request_cbor=encode_body({"title": "Another"})))
+    return with_(decision, Interaction, lambda one: replace(one, request_cbor=encode_body({"title": "Another"})))
 
 
 # --------------------------------------------------------------------------------- D, E, F: outbox, instances, isolation
@@ -267,7 +228,7 @@ def _id_of_old(decision: Decision, view: Any, origin: Any, stamp: Any, command: 
 def _close_the_session(decision: Decision, view: Any, origin: Any, stamp: Any, command: Any) -> Decision:
     instance = view.instance(origin.instance_id)
     session = view.open_session(instance.app_scope) if instance is not None else None
-    return _and(decision, replace(session, closed_at=stamp.now)) if isinstance(session, AppSession) else decision
+    return and_(decision, replace(session, closed_at=stamp.now)) if isinstance(session, AppSession) else decision
 
 
 def _crowded_context(real: Callable[..., Any]) -> Callable[..., Any]:
@@ -299,13 +260,13 @@ def _executed_unasked(decision: Decision, view: Any, origin: Any, stamp: Any, co
 
 
 def _older_revision(decision: Decision, view: Any, origin: Any, stamp: Any, command: Any) -> Decision:
-    return _with(decision, PublishedInventory, lambda one: replace(one, number=0))
+    return with_(decision, PublishedInventory, lambda one: replace(one, number=0))
 
 
 def _new_inventory(decision: Decision, view: Any, origin: Any, stamp: Any, command: Any) -> Decision:
     now = view.inventory
     fingerprint = encode_body(now.fingerprint())
-    return _and(decision, PublishedInventory(number=now.number + 1, epoch=now.epoch, digest=now.digest, fingerprint_cbor=fingerprint))
+    return and_(decision, PublishedInventory(number=now.number + 1, epoch=now.epoch, digest=now.digest, fingerprint_cbor=fingerprint))
 
 
 def _any_mount(view: Any, origin: Any, surface_id: str, mount_epoch: int) -> Any:
@@ -334,78 +295,78 @@ def broken() -> dict[str, list[Patch]]:
     return {
         "01": [(Turns, "_commit", _effects_before_the_commit)],
         "02": [(StoreView, "inbox_rows", lambda view, *rest: list(inbox_rows(view, *rest))[::-1])],
-        "03": _changed("inbox.acknowledge", lambda decision, *_: _without(decision, InboxRow)),
-        "04": _changed("AppMessageReceived", _taken_again),
+        "03": changed("inbox.acknowledge", lambda decision, *_: without(decision, InboxRow)),
+        "04": changed("AppMessageReceived", _taken_again),
         "05": instead(("inbox.list", "inbox.acknowledge"), of_another),
-        "06": _changed("ToolInvoke", lambda decision, *_: decision._replace(audit=())),
-        "07": _changed("InertMessage", lambda decision, *_: decision._replace(effects=(PumpOutbox(destination=Source.AGENT),))),
+        "06": changed("ToolInvoke", lambda decision, *_: decision._replace(audit=())),
+        "07": changed("InertMessage", lambda decision, *_: decision._replace(effects=(PumpOutbox(destination=Source.AGENT),))),
         "08": [(core_interactions, "MAX_OPEN_INTERACTIONS", 10_000)],
-        "09": _changed(_MAY_DELIVER, lambda decision, *_: _twice(decision, m.ToolCalled)),
-        "10": _changed(
-            "outbox.acknowledge", lambda decision, *_: _with(decision, ToolCall, lambda one: replace(one, status=CallStatus.CANCELLED))
+        "09": changed(_MAY_DELIVER, lambda decision, *_: _twice(decision, m.ToolCalled)),
+        "10": changed(
+            "outbox.acknowledge", lambda decision, *_: with_(decision, ToolCall, lambda one: replace(one, status=CallStatus.CANCELLED))
         ),
         "11": instead("ToolInvoke", lambda view, origin, command: (origin, replace(command, inventory_revision=view.inventory.revision))),
         "12": [(Schema, "check", lambda schema, value: None)],
-        "13": _changed("ToolInvoke", _started_anyway),
+        "13": changed("ToolInvoke", _started_anyway),
         "14": [(Schema, "check", lambda schema, value: None)],
-        "15": _changed("tool.complete", lambda decision, *_: _without(decision, OutboxRow)),
-        "16": [*_changed(("tool.complete", "tool.fail"), _second_final), *_without_guard("DROP INDEX IF EXISTS outbox_row_final")],
+        "15": changed("tool.complete", lambda decision, *_: without(decision, OutboxRow)),
+        "16": [*changed(("tool.complete", "tool.fail"), _second_final), *_without_guard("DROP INDEX IF EXISTS outbox_row_final")],
         "17": instead(_OF_CALLS, _of_the_owner),
         "18": _progress_again(),
         "19": [
             (StoreView, "due_calls", lambda view, now, limit: _real_due_calls(view, now + _FAR_MS, limit)),
             (StoreView, "next_deadline_ms", lambda view: 0),
         ],
-        "20": _changed("ToolCancelAsked", _completed_for_the_agent),
+        "20": changed("ToolCancelAsked", _completed_for_the_agent),
         "21": instead((*_OF_CALLS, "inbox.acknowledge", "state.save", "surface.open"), _of_the_life_of_now),
         "22": _answer_again(),
-        "23": _changed("interaction.answer", lambda decision, *_: _without(decision, ToolCall, OutboxRow)),
-        "24": _changed(
-            "ui.request", lambda decision, *_: _with(decision, Interaction, lambda one: replace(one, owner_instance_id="another"))
+        "23": changed("interaction.answer", lambda decision, *_: without(decision, ToolCall, OutboxRow)),
+        "24": changed(
+            "ui.request", lambda decision, *_: with_(decision, Interaction, lambda one: replace(one, owner_instance_id="another"))
         ),
         "25": instead(("ui.get", "ui.cancel"), _ask_by_another),
-        "26": _changed("PresentInteraction", _on_the_board),
-        "27": _changed("PresentInteraction", _accepted_at_once),
-        "28": _changed("interaction.move", _moved_and_answered),
+        "26": changed("PresentInteraction", _on_the_board),
+        "27": changed("PresentInteraction", _accepted_at_once),
+        "28": changed("interaction.move", _moved_and_answered),
         "29": [(interaction_forms, "check_answer", _any_choice)],
-        "31": _changed("interaction.move", _expired_by_a_move),
+        "31": changed("interaction.move", _expired_by_a_move),
         "32": [(AgentPort, "_send_rows", _skip_rows)],
         "33": [(AgentPort, "_put_row", _other_bytes([0]))],
         "34": [(AgentPort, "_put_row", _made_up_row)],
         "35": instead("outbox.acknowledge", _by_its_receiver),
-        "36": _changed("Booted", lambda decision, *_: _without(decision, Instance)),
-        "37": _changed(("focus.raise", "app.open"), lambda decision, *_: _without(decision, FocusStack)),
-        "38": _changed(("app.open", "ToolInvoke", "RouteCall", "AppMessageReceived", "Booted"), _id_of_old),
-        "39": _changed("lifecycle.started", lambda decision, *_: decision._replace(audit=())),
-        "40": _changed("tool.complete", _close_the_session),
+        "36": changed("Booted", lambda decision, *_: without(decision, Instance)),
+        "37": changed(("focus.raise", "app.open"), lambda decision, *_: without(decision, FocusStack)),
+        "38": changed(("app.open", "ToolInvoke", "RouteCall", "AppMessageReceived", "Booted"), _id_of_old),
+        "39": changed("lifecycle.started", lambda decision, *_: decision._replace(audit=())),
+        "40": changed("tool.complete", _close_the_session),
         "41": [(instances, "MAX_CRASHES_IN_WINDOW", 99)],
         "43": [(model_kernel.ModelKernel, "come_up", _crowded_context(model_kernel.ModelKernel.come_up))],
         "49": [(surfaces, "_require_mount", _any_mount)],
-        "51": _changed(
+        "51": changed(
             ("surface.patch", "surface.update"),
-            lambda decision, *_: _with(decision, Surface, lambda one: replace(one, version=one.version + 5)),
+            lambda decision, *_: with_(decision, Surface, lambda one: replace(one, version=one.version + 5)),
         ),
-        "52": _changed("capability.request", _executed_unasked),
-        "53": _changed(("app.disable", "app.enable"), _older_revision),
-        "54": _changed("tool.complete", _new_inventory),
+        "52": changed("capability.request", _executed_unasked),
+        "53": changed(("app.disable", "app.enable"), _older_revision),
+        "54": changed("tool.complete", _new_inventory),
         "55": [(store, "hash_row", lambda previous, fields: bytes(32))],
-        "56": [(Store, "_admit_word", lambda store, word: None), *_changed("state.save", _talking_audit)],
+        "56": [(Store, "_admit_word", lambda store, word: None), *changed("state.save", _talking_audit)],
         "57": [(Turns, "_decide", _said("nonsense"))],
     }
 
 
 def _started_anyway(decision: Decision, view: Any, origin: Any, stamp: Any, command: Any) -> Decision:
     is_refused = any(isinstance(one, ToolCall) and one.status is CallStatus.REJECTED for one in decision.puts)
-    return _and(decision, FocusStack(instance_ids=view.focus().instance_ids)) if is_refused else decision
+    return and_(decision, FocusStack(instance_ids=view.focus().instance_ids)) if is_refused else decision
 
 
 def _completed_for_the_agent(decision: Decision, view: Any, origin: Any, stamp: Any, command: Any) -> Decision:
-    return _with(decision, ToolCall, lambda one: replace(one, status=CallStatus.SUBMITTED, result_cbor=encode_body({"ok": True})))
+    return with_(decision, ToolCall, lambda one: replace(one, status=CallStatus.SUBMITTED, result_cbor=encode_body({"ok": True})))
 
 
 def _expired_by_a_move(decision: Decision, view: Any, origin: Any, stamp: Any, command: Any) -> Decision:
     result = encode_body({"outcome": "expired"})
-    return _with(decision, Interaction, lambda one: replace(one, status=InteractionStatus.EXPIRED, result_cbor=result))
+    return with_(decision, Interaction, lambda one: replace(one, status=InteractionStatus.EXPIRED, result_cbor=result))
 
 
 def _talking_audit(decision: Decision, view: Any, origin: Any, stamp: Any, command: Any) -> Decision:

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from tests.processes.conftest import apps, reaping, start
+from tests.processes.conftest import apps, parents, reaping, start
 
-__all__ = ["apps", "reaping", "start"]
+__all__ = ["apps", "parents", "reaping", "start"]

@@ -6,7 +6,8 @@ Moments, in their order:
   broken     an exception nobody expects, whose text quotes everything the turn wrote
   full       the disk is full when the turn is committed for the first time
   never      it lives on
-NOTES is a file for the names of the `except` handlers that are entered (noting.py), or `-`.
+NOTES is a file for the names of the `except` handlers that are entered (noting.py), or `-`: only then may a warm parent fork it, for it
+has to be there before the first import of the kernel.
 """
 
 from __future__ import annotations
@@ -18,16 +19,15 @@ from typing import Any
 
 from tests.faults import noting
 
-MOMENT, COMMAND, NOTES = sys.argv[1:4]
-if NOTES != "-":
-    noting.install(NOTES)  # before the first import of the kernel
+if __name__ == "__main__" and sys.argv[3] != "-":
+    noting.install(sys.argv[3])
 
-from kernel import serve  # noqa: E402
-from kernel.__main__ import main  # noqa: E402
-from kernel.core.decision import Decision  # noqa: E402
-from kernel.database import StorageFailed  # noqa: E402
-from kernel.store import Store  # noqa: E402
-from lineup_sdk.protocol.codes import Code  # noqa: E402
+import kernel.__main__ as program
+from kernel import serve
+from kernel.core.decision import Decision
+from kernel.database import StorageFailed
+from kernel.store import Store
+from lineup_sdk.protocol.codes import Code
 
 
 def _die() -> None:
@@ -37,32 +37,39 @@ def _die() -> None:
 class DyingStore(Store):
     """A store that knows its moment."""
 
+    moment = command = ""
     _is_near = False
     _was_full = False
 
     def apply(self, decision: Decision, *, command: str, **more: Any) -> None:
         """As the real one, up to its moment."""
         super().apply(decision, command=command, **more)
-        if command != COMMAND:
+        if command != self.command:
             return
         self._is_near = True
-        if MOMENT == "applied":
+        if self.moment == "applied":
             _die()
-        if MOMENT == "broken":
+        if self.moment == "broken":
             raise RuntimeError(f"{decision}")
 
     def commit(self) -> None:
         """As the real one, up to its moment."""
-        if self._is_near and MOMENT == "full" and not self._was_full:
+        if self._is_near and self.moment == "full" and not self._was_full:
             self._was_full = True  # once: then there is room
             self.abandon()  # as a storage that failed does: closed, what was written is undecided
             raise StorageFailed(Code.STORE_FULL)
         super().commit()
-        if self._is_near and MOMENT == "committed":
+        if self._is_near and self.moment == "committed":
             _die()
 
 
-if __name__ == "__main__":
+def main() -> int:
+    """Run a kernel of this kind."""
+    DyingStore.moment, DyingStore.command, _ = sys.argv[1:4]
     del sys.argv[1:4]
     serve.Store = DyingStore  # type: ignore[attr-defined]
+    return program.main()
+
+
+if __name__ == "__main__":
     sys.exit(main())

@@ -65,6 +65,8 @@ EXPLAINED = {
     "hosts.launch _last_words ValueError": "only a kernel that died without a word brings it here, and it drops what it took",
     "hosts.view _provide (LinkLost, Refused)": "only a view that acted for an App comes to it, and it drops what it took",
     "hosts.view _read_artifact Refused": "only a view that saves a file for an App comes to it, and it says one fixed word",
+    "hosts.web.keeper _join_another (KernelUnreachable, Refused, HomeRefused)": "only a host whose kernel is gone for good comes to it, and"
+    " it drops what it took",
     "hosts.web.page_providers _act trio.Cancelled": "only a page that acts for an App comes to it, and it tells the page an id of ours",
     "lineup_sdk.artifacts _give_up ChannelClosed": "only an upload that is cut off in the middle comes to it, and it drops what it took",
     "lineup_sdk.testing.kernel __aenter__ BaseException": _TESTING,
@@ -113,6 +115,8 @@ def kernel_lines(name: str, folder: Path) -> list[Line]:
     restore = ["kernel", "restore", "--home", home, "--from", str(folder / f"backup-{MARK}")]
     if name.startswith("kernel.backup"):
         return [restore]  # in a process that served before, the home would be locked
+    if name.startswith("kernel.home app_folders"):
+        return [["kernel", "serve", "--home", home, "--app-folder", str(folder)]]
     return [
         ["kernel", "serve", "--home", home, "--idle-seconds", "0"],
         ["kernel", "audit", "verify", "--home", home],

@@ -9,6 +9,7 @@ Rules:
 2. Whatever the kernel said before its death has to be true after it: an envelope that is sent again is answered as the first was, its
    call completes once, its message is there. All rows keep every promise, before the next start and at its end.
 3. Nothing of a tree outlives its kernel.
+4. Several runs go on side by side: most of the time of each is waiting. Their kernels are forked by warm parents.
 """
 
 from __future__ import annotations
@@ -18,7 +19,9 @@ import json
 import signal
 import sys
 import tempfile
-from contextlib import suppress
+from collections import Counter
+from collections.abc import Callable, Sequence
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -33,11 +36,14 @@ from lineup_sdk.channel import ChannelClosed
 from lineup_sdk.protocol.messages import JsonObject
 from tests import invariants
 from tests.faults.crash_points import POINTS
+from tests.faults.settling import settled_zombies
 from tests.invariants_of_questions import check_bytes_of_inv_51
 from tests.processes import peers
 from tests.processes.call_states import finals_of
 from tests.processes.kernel_under_test import KernelUnderTest, opened_copy, sub_reaper
+from tests.processes.orphans import children, wait_orphans
 from tests.processes.peers import Agent, ChannelEnded, Person, new_name
+from tests.processes.warm_parent import WarmParent
 from tests.processes.written_app import FIXTURE, write_app
 
 APPS = Path(__file__).resolve().parents[1] / "processes" / "apps"
@@ -46,6 +52,8 @@ WAYS = ("kill", "power")
 SKIPS = (0, 1, 3)
 RUNS = tuple(itertools.product(POINTS, SIDES, WAYS, SKIPS))
 COPY = {"capability": "clipboard.write", "reason": "To paste it", "arguments": {"text": "a"}}
+SIDE_BY_SIDE = 4
+Report = Callable[[int, bool, list[str]], None]  # the number of a run, whether its point was passed, and what broke
 _GONE = (ChannelEnded, ChannelClosed, OSError)
 peers.SECONDS = 90.0  # a machine that runs campaigns is a slow one
 
@@ -132,13 +140,13 @@ async def _capability(person: Person, agent: Agent, told: Told) -> None:
     await agent.result(call_id)
 
 
-async def after(kernel: KernelUnderTest, told: Told) -> list[str]:
-    """What is not as it was said to be."""
+async def after(kernel: KernelUnderTest, told: Told) -> tuple[list[str], int]:
+    """What is not as it was said to be, and the zombies below the kernel that found it."""
     broken: list[str] = []
     async with trio.open_nursery() as nursery:
         person = await kernel.first_view(nursery)
         if person.is_closed:
-            return [f"the next start is refused: {kernel.log.read_text()[-300:]}"]
+            return [f"the next start is refused: {kernel.log.read_text()[-300:]}"], 0
         agent = await kernel.agent(nursery)
         told.agents.append(agent)
         for envelope in told.sent:
@@ -155,8 +163,9 @@ async def after(kernel: KernelUnderTest, told: Told) -> list[str]:
             for call_id, names in finals_of(one).items():
                 finals.setdefault(call_id, set()).update(names)
         broken += [f"call {call_id} has {len(names)} results" for call_id, names in finals.items() if len(names) != 1]
+        zombies = await settled_zombies(kernel.pid, person.still)
         nursery.cancel_scope.cancel()
-    return broken
+    return broken, zombies
 
 
 def _promises(home: Path) -> list[str]:
@@ -166,25 +175,53 @@ def _promises(home: Path) -> list[str]:
         return invariants.check_all(db) + check_bytes_of_inv_51(db, home / "artifacts")
 
 
-async def run(folder: Path, point: str, side: str, way: str, skip: int, seed: int) -> tuple[bool, list[str]]:
+@dataclass
+class Ground:
+    """What runs side by side share: who forks their kernels, and which processes are to be there."""
+
+    pointed: WarmParent = field(default_factory=lambda: WarmParent("tests.faults.point_kernel"))
+    plain: WarmParent = field(default_factory=WarmParent)
+    living: set[int] = field(default_factory=children)  # looked at again and again while an orphan is waited for
+    counts: Counter[str] = field(default_factory=lambda: Counter(orphans=0, zombies=0))
+
+    def start(self, home: Path, log: Path, parent: WarmParent, **more: Any) -> KernelUnderTest:
+        """Start one more kernel."""
+        kernel = KernelUnderTest.start(home, log, parent=parent, **more)
+        self.living |= {kernel.pid, parent.pid}
+        return kernel
+
+    def close(self) -> None:
+        """End those parents."""
+        self.pointed.close()
+        self.plain.close()
+
+    async def bury(self, kernel: KernelUnderTest, zombies: int = 0) -> list[str]:
+        """Nothing of a kernel that has ended is left, and there were so many zombies below it (rule 3)."""
+        self.living.discard(kernel.pid)
+        left = await wait_orphans(self.living)
+        self.counts.update(orphans=len(left), zombies=zombies)
+        return invariants.PROCESS_CHECKS["42"](left, zombies=zombies)
+
+
+async def run(ground: Ground, folder: Path, point: str, side: str, way: str, skip: int, seed: int) -> tuple[bool, list[str]]:
     """One death and what comes after it. Returns whether the point was passed, and what broke."""
     home, log = folder / "home", folder / "kernel.log"
     apps = [FIXTURE, *(_written(folder, scope) for scope in ("keeper", "scribe"))]
     told = Told()
     program = ("-m", "tests.faults.point_kernel", point, side, way, str(skip), str(seed), str(home))
-    kernel = KernelUnderTest.start(home, log, apps=apps, program=program)
+    kernel = ground.start(home, log, ground.pointed, apps=apps, program=program)
     try:
-        broken = await _until_it_dies(kernel, told)
+        broken = await _until_it_dies(kernel, told) + await ground.bury(kernel)
         has_passed = (folder / "passed").exists()
         broken += _promises(home) if way == "kill" else []  # a torn log is for the kernel to read
     finally:
         kernel.close()
-    again = KernelUnderTest.start(home, log, apps=() if (home / "app-folders.json").exists() else apps)
+    again = ground.start(home, log, ground.plain, apps=() if (home / "app-folders.json").exists() else apps)
     try:
-        broken += await after(again, told)
+        untrue, zombies = await after(again, told)
         with suppress(ProcessLookupError):
             await again.kill_all()
-        broken += _promises(home)
+        broken += untrue + await ground.bury(again, zombies) + _promises(home)
     finally:
         again.close()
     return has_passed, broken
@@ -196,15 +233,10 @@ async def _until_it_dies(kernel: KernelUnderTest, told: Told) -> list[str]:
         with suppress(*_GONE):
             if not person.is_closed:
                 able = await kernel.join(nursery, label="able", providers=["clipboard.write"])
-                tree = kernel.tree()
                 agent = await kernel.agent(nursery)
-                if not agent.of_type("welcome"):
-                    raise ChannelEnded("it died before it said welcome")
                 told.agents.append(agent)
                 await work(kernel, able, agent, told)
         code = await kernel.wait_exited()
-        with suppress(UnboundLocalError):
-            await tree.wait_gone()
         nursery.cancel_scope.cancel()
     return [] if code in {0, -signal.SIGKILL} else [f"it ended with {code}: {kernel.log.read_text()[-300:]}"]
 
@@ -214,38 +246,58 @@ def _written(folder: Path, scope: str) -> Path:
     return write_app(folder, scope, (APPS / f"{scope}.py").read_bytes(), verbs, ("clipboard.write",) if scope == "scribe" else ())
 
 
-def one(point: str, side: str, way: str, skip: int, seed: int) -> tuple[bool, list[str]]:
+async def _in_a_folder(ground: Ground, number: int, report: Report) -> None:
     """One run in a folder of its own."""
-    with sub_reaper(), tempfile.TemporaryDirectory(prefix="lineup-point-") as name:
+    point, side, way, skip = RUNS[number % len(RUNS)]
+    has_passed = False
+    with tempfile.TemporaryDirectory(prefix="lineup-point-") as name:
         try:
-            return trio.run(run, Path(name), point, side, way, skip, seed)
-        except BaseException as error:
-            if isinstance(error, KeyboardInterrupt):
-                raise
-            return False, [f"{type(error).__name__}: {error}"[:1500] + _causes(error)]
+            has_passed, broken = await run(ground, Path(name), point, side, way, skip, number // len(RUNS))
+        except Exception as error:
+            broken = [f"{type(error).__name__}: {error}"[:1500] + causes_of(error)]
+    report(number, has_passed, broken)
 
 
-def _causes(error: BaseException) -> str:
+def causes_of(error: BaseException) -> str:
+    """What lies within a group of errors, in one line."""
     inner = error.exceptions if isinstance(error, BaseExceptionGroup) else ()
-    return "".join(f" | {type(one).__name__}: {str(one)[:600]}{_causes(one)}" for one in inner)
+    return "".join(f" | {type(one).__name__}: {str(one)[:600]}{causes_of(one)}" for one in inner)
 
 
-def main(arguments: list[str]) -> dict[str, Any]:
-    """Run what the arguments say."""
-    if arguments[0] == "point":
-        has_passed, broken = one(arguments[1], arguments[2], arguments[3], int((arguments[4:5] or ["0"])[0]), 0)
-        return {"done": 1, "passed": int(has_passed), "violations": {" ".join(arguments[1:]): "; ".join(broken)} if broken else {}}
-    first, count = int(arguments[0]), int(arguments[1])
+async def _side_by_side(ground: Ground, numbers: Sequence[int], report: Report) -> None:
+    limiter = trio.CapacityLimiter(SIDE_BY_SIDE)
+
+    async def one(number: int) -> None:
+        async with limiter:
+            await _in_a_folder(ground, number, report)
+
+    async with trio.open_nursery() as nursery:
+        for number in numbers:
+            nursery.start_soon(one, number)
+
+
+def main(numbers: Sequence[int]) -> dict[str, Any]:
+    """The runs of these numbers."""
     passed = 0
     violations: dict[str, str] = {}
-    for number in range(first, first + count):
-        point, side, way, skip = RUNS[number % len(RUNS)]
-        has_passed, broken = one(point, side, way, skip, number // len(RUNS))
+
+    def report(number: int, has_passed: bool, broken: list[str]) -> None:
+        nonlocal passed
         passed += has_passed
         if broken:
-            violations[f"{number}: {point} {side} {way} {skip}"] = "; ".join(broken)
-    return {"done": count, "passed": passed, "violations": violations}
+            violations[f"{number}: {' '.join(map(str, RUNS[number % len(RUNS)]))}"] = "; ".join(broken)
+
+    with sub_reaper(), closing(Ground()) as ground:
+        trio.run(_side_by_side, ground, numbers, report)
+        return {"done": len(numbers), "passed": passed, **ground.counts, "violations": violations}
+
+
+def _numbers(arguments: Sequence[str]) -> Sequence[int]:
+    if arguments[0] == "point":
+        skip = int(arguments[4]) if arguments[4:] else 0
+        return [RUNS.index((arguments[1], arguments[2], arguments[3], skip))]
+    return range(int(arguments[0]), int(arguments[0]) + int(arguments[1]))
 
 
 if __name__ == "__main__":
-    sys.stdout.write(json.dumps(main(sys.argv[1:])) + "\n")
+    sys.stdout.write(json.dumps(main(_numbers(sys.argv[1:]))) + "\n")

@@ -18,8 +18,9 @@ from kernel.core.decision import KernelBug
 from kernel.drafts import Drafts
 from kernel.protocol.host_interactions import DraftSave
 from lineup_sdk.protocol import messages as m
+from tests.faults.breaking import instead
 from tests.faults.broken_kernels import judged, patched
-from tests.faults.broken_rules import broken, instead, of_another
+from tests.faults.broken_rules import broken, of_another
 from tests.invariants import CHECKS, OPEN, PROCESS_CHECKS, TRACE_CHECKS
 from tests.invariants_of_traced_questions import check_inv_45
 from tests.model.test_model import Anything

@@ -60,14 +60,14 @@ def input_of(number: int, target: str | None = None) -> tuple[str, bytes]:
     name = target or _NAMES_OF_TARGETS[number % len(_NAMES_OF_TARGETS)]
     base = chance.choice(_SEEDS[name])
     if chance.random() < _BYTE_CHANGES or name in {"log", "stream"}:
-        return name, _with_changed_bytes(base, chance)
+        return name, with_changed_bytes(base, chance)
     value = _read(base, is_json=name in JSON_TARGETS)
     if value is None:
-        return name, _with_changed_bytes(base, chance)
+        return name, with_changed_bytes(base, chance)
     for _ in range(chance.choice((0, 1, 1, 1, 1, 2, 3, MOST_CHANGES))):
         value = with_changed_value(value, chance)
     written = _json(value) if name in JSON_TARGETS else write_cbor(value, chance, 0.02 if chance.random() < 0.3 else 0.0)
-    return name, _with_changed_bytes(written, chance) if chance.random() < 0.1 else written
+    return name, with_changed_bytes(written, chance) if chance.random() < 0.1 else written
 
 
 def _read(data: bytes, *, is_json: bool) -> Any:
@@ -193,7 +193,8 @@ _ODD_WAYS: tuple[Callable[[Any, random.Random, float], bytes], ...] = (_tagged, 
 # --------------------------------------------------------------------------------- bytes
 
 
-def _with_changed_bytes(data: bytes, chance: random.Random) -> bytes:
+def with_changed_bytes(data: bytes, chance: random.Random) -> bytes:
+    """The bytes with a few places changed."""
     changed = bytearray(data)
     for _ in range(chance.randint(1, MOST_CHANGES)):
         place = chance.randrange(len(changed) + 1)

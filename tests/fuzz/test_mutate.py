@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.fuzz import turns
+from tests.fuzz import bridge, turns
 from tests.fuzz.mutate import input_of
 from tests.fuzz.seeds import kept, seeds
 from tests.fuzz.targets import TARGETS
@@ -17,6 +17,8 @@ from tests.fuzz.targets import TARGETS
 ROOT = Path(__file__).parents[2]
 INPUTS = 200_000
 MESSAGES = 4_000
+MOUNTS = 2_000
+LINES = 4_000
 
 
 @pytest.mark.clause("2.1")
@@ -45,6 +47,44 @@ def test_the_message_that_once_ended_a_kernel_is_refused() -> None:
     """A question whose kind is a list, and one whose kind is a map."""
     for number in (8217, 9258):
         assert turns.run(number, 1)["violations"] == {}
+
+
+@pytest.mark.clause("9.2")
+@pytest.mark.invariant("49")
+def test_what_a_frame_says_never_breaks_the_page_and_nothing_goes_on_that_the_host_would_refuse() -> None:
+    found = bridge.run(0, MOUNTS)
+    assert found["violations"] == {}
+    assert found["surface.patch"] > MOUNTS // 3
+    assert found["surface.event"] > MOUNTS // 3
+    assert 0 < found["ports"] < MOUNTS
+
+
+@pytest.mark.parametrize(
+    ("file", "kept", "weakened", "told"),
+    [
+        ("bridge_messages.js", "!isShallow(message)", "false", "the host would refuse"),
+        ("bridge_messages.js", "Number.isSafeInteger(value)", "true", "the host would refuse"),
+        ("bridge.js", "message === undefined", "false", "thrown"),
+        ("bridge.js", "data.mount === this.mount", "true", "no hello"),
+    ],
+)
+def test_a_bridge_that_lacks_a_check_is_told(file: str, kept: str, weakened: str, told: str, tmp_path: Path) -> None:
+    for source in bridge.BRIDGE.parent.glob("bridge*.js"):
+        text = source.read_text()
+        assert source.name != file or kept in text
+        (tmp_path / source.name).write_text(text.replace(kept, weakened) if source.name == file else text)
+    found = bridge.run(0, MOUNTS, tmp_path / "bridge.js")
+    assert any(told in wrong for wrong in found["violations"].values())
+
+
+@pytest.mark.invariant("57")
+def test_a_command_line_that_is_nearly_right_ends_with_a_code_of_the_list_and_one_line() -> None:
+    command = [sys.executable, "-m", "tests.fuzz.command_lines", "0", str(LINES)]
+    done = subprocess.run(command, cwd=ROOT, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found["violations"] == {}
+    assert all(found[f"exit_{code}"] for code in (0, 2, 4))
 
 
 def test_an_input_is_made_again_by_its_number() -> None:

@@ -39,14 +39,15 @@ def with_apps(folders: Sequence[Path]) -> list[str]:
 
 
 class Screen:
-    """The console, and what stands on its screen now."""
+    """The console, and what stands on its screen now. errors: the file that its stderr goes to, else the terminal."""
 
-    def __init__(self, home: Home, width: int = 80, height: int = 24, apps: Sequence[Path] = ()) -> None:
+    def __init__(self, home: Home, width: int = 80, height: int = 24, apps: Sequence[Path] = (), errors: Path | None = None) -> None:
         self.master, self.terminal = pty.openpty()
         self._resize(width, height)
         self.before = termios.tcgetattr(self.terminal)
-        ends = {"stdin": self.terminal, "stdout": self.terminal, "stderr": self.terminal}
-        self.process = subprocess.Popen([*LINEUP, *with_apps(apps), "console"], env=environ(home), process_group=0, **ends)
+        with open(os.devnull if errors is None else errors, "ab") as file:
+            ends = {"stdin": self.terminal, "stdout": self.terminal, "stderr": self.terminal if errors is None else file}
+            self.process = subprocess.Popen([*LINEUP, *with_apps(apps), "console"], env=environ(home), process_group=0, **ends)
         self.raw = b""
         self._unread = ""
 

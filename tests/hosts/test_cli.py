@@ -84,6 +84,28 @@ def test_bad_arguments_are_one_json_line_with_a_pointer_and_never_the_value(
     assert "marker" not in json.dumps(error)
 
 
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["call", "tool", "--timeout", "marker"], "a number"),
+        (["run", "--retention-days", "marker"], "a whole number"),
+        (["version", "--format", "marker"], "one of text, json"),
+        (["call"], "text"),
+    ],
+)
+def test_a_bad_argument_is_told_what_is_expected(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, arguments: list[str], expected: str
+) -> None:
+    _, _, error = _run(capsys, "--home", str(tmp_path), *arguments)
+    assert error["detail"]["expected"] == expected
+    assert not error["message"].endswith(" for")
+
+
+def test_what_stands_where_an_option_should_is_not_repeated(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    _, _, error = _run(capsys, "--home", str(tmp_path), "ps", "--what I wrote to somebody")
+    assert error["detail"]["pointer"] == "command line"
+
+
 def test_a_usage_error_is_json_when_json_was_asked_for_even_on_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
     print_failure(Failure("usage", {"pointer": "x"}), as_json=True)
     assert json.loads(capsys.readouterr().err)["detail"] == {"pointer": "x"}

@@ -19,9 +19,14 @@ def test_a_backup_is_made_beside_a_kernel_and_restored_without_one(lineup: Comma
     target = str(tmp_path / "backup")
     made = lineup("backup", target, "--format", "json")
     assert made["format"] == 1
-    for name in (target, str(tmp_path / "no folder" / "backup")):
+    for name in (target, str(tmp_path / "no folder" / "backup"), str(tmp_path / ("x" * 300) / "backup")):
         refused = lineup("backup", name, code=2)
         assert (refused["code"], refused["detail"]["expected"]) == ("usage", "a folder that is not there yet, in one that is")
+    refused = lineup("backup", str(tmp_path / ("x" * 300)), code=8)  # what only the kernel finds out
+    assert (refused["code"], refused["message"]) == ("limit_exceeded", "the backup cannot be put there")
+    assert refused["detail"]["pointer"] == "PATH"
+    assert refused["detail"]["expected"] == "a folder that is not there yet, in one that may be written"
+    assert "too long" in refused["detail"]["hint"]
     later = lineup("call", "runtime.status", "--format", "json")
     assert lineup("restore", target, code=8)["code"] == "store_locked"
     lineup("stop", "--format", "json")
@@ -56,3 +61,25 @@ def test_explain_cites_the_audit_and_tail_shows_it(lineup: Command) -> None:
     assert lineup("inbox", "parked", "--format", "json") == {"rows": [], "more": False}
     for verb in ("retry", "drop"):
         assert lineup("inbox", verb, "1", code=2)["code"] == "call_not_found"
+
+
+@pytest.mark.clause("16")
+def test_the_days_that_run_is_told_are_those_of_the_kernel_and_of_every_later_one(lineup: Command) -> None:
+    def days() -> int:
+        told: int = lineup("ps", "--format", "json")["kernel"]["retention_days"]
+        return told
+
+    lineup("call", "runtime.status", "--format", "json")
+    assert days() == 90
+    lineup("stop", "--format", "json")
+    host = lineup.start("run", "--no-open", "--retention-days", "7")
+    try:
+        assert host.stdout is not None
+        assert host.stdout.readline(), "it did not get ready"
+        assert days() == 7
+    finally:
+        host.terminate()
+        host.communicate(timeout=SECONDS)
+    lineup("stop", "--format", "json")
+    lineup("call", "runtime.status", "--format", "json")  # started by another verb, without a word about days
+    assert days() == 7

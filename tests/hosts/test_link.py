@@ -11,6 +11,7 @@ import trio
 from hosts.homes import Home
 from hosts.link import MAX_WAITING_EVENTS, KernelUnreachable, LinkLost, Refused, connect, hello
 from kernel.protocol.host import CallCancel, Delta, InstancesList, MessageSend, Snapshot
+from lineup_sdk.protocol.messages import JsonObject
 from tests.hosts.scripted_kernel import ScriptedKernel, message
 
 
@@ -117,11 +118,16 @@ async def test_a_view_that_does_not_take_its_events_is_cut_and_holds_up_no_reply
 
 
 @pytest.mark.clause("2.2")
-async def test_a_frame_of_an_unknown_type_ends_the_link(home: Home, kernel: ScriptedKernel, nursery: trio.Nursery) -> None:
+@pytest.mark.parametrize(
+    "frame", [{"type": "surprise"}, {"type": ["reply"]}, {"type": {}}, {"type": "reply", "id": [1], "value": {}}], ids=str
+)
+async def test_a_frame_of_no_known_type_or_form_ends_the_link(
+    frame: JsonObject, home: Home, kernel: ScriptedKernel, nursery: trio.Nursery
+) -> None:
     with trio.fail_after(30):
         link = await connect(nursery, home, hello("view"))
         await kernel.wait_peers("view")
-        kernel.peers[0].send({"type": "surprise"})
+        kernel.peers[0].send(frame)
         await link.wait_lost()
     assert link.farewell is not None
     assert link.farewell.code == "protocol_violation"

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
+import weakref
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
@@ -49,6 +50,7 @@ class Model(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.folder = Path(tempfile.mkdtemp(prefix="lineup-model-", dir=_MEMORY if _MEMORY.is_dir() else None))
+        weakref.finalize(self, shutil.rmtree, self.folder, ignore_errors=True)  # of whoever goes without a teardown, too
         self.kernel = type(self).make_kernel(self.folder)
         self.made = 0
         self.lives: list[Origin] = []  # channels of every life there was

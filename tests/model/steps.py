@@ -10,6 +10,7 @@ from hypothesis.strategies._internal.core import PermutationStrategy
 from tests.model.test_model import Anything
 
 _RULES = sorted(Anything.setup_state().rules, key=lambda rule: rule.function.__name__)
+RULE_NAMES = tuple(rule.function.__name__ for rule in _RULES)
 
 
 def _draw(strategy: Any, chance: random.Random) -> Any:
@@ -25,7 +26,13 @@ def _draw(strategy: Any, chance: random.Random) -> Any:
     return chance.random() < 0.5
 
 
+def draw_step(chance: random.Random, without: frozenset[str] = frozenset()) -> tuple[str, dict[str, Any]]:
+    """A rule, by name, that is none of these, and its arguments."""
+    rule = chance.choice([one for one in _RULES if one.function.__name__ not in without])
+    return rule.function.__name__, {name: _draw(one, chance) for name, one in rule.arguments_strategies.items()}
+
+
 def step(machine: Anything, chance: random.Random, without: frozenset[str] = frozenset()) -> None:
     """One step of anybody, by another rule than these."""
-    rule = chance.choice([one for one in _RULES if one.function.__name__ not in without])
-    getattr(machine, rule.function.__name__)(**{name: _draw(one, chance) for name, one in rule.arguments_strategies.items()})
+    name, arguments = draw_step(chance, without)
+    getattr(machine, name)(**arguments)

@@ -3,13 +3,16 @@ kernels of their own for tests that kill theirs."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from tests.processes.kept_promises import require_kept
-from tests.processes.kernel_under_test import KernelUnderTest, sub_reaper
+from tests.processes.kernel_under_test import PROGRAM, KernelUnderTest, sub_reaper
+from tests.processes.orphans import children, require_no_orphans
+from tests.processes.warm_parent import WarmParent
 from tests.processes.written_app import ASKER, FIXTURE, write_raw_app
 
 SCOPES = ("deaf", "flooder", "noisy", "other", "raw", "rude", "sleeper", "stubborn", "witness")
@@ -38,18 +41,34 @@ def warm(reaping: None, apps: list[Path], tmp_path_factory: pytest.TempPathFacto
         require_kept([kernel])
 
 
+@pytest.fixture(scope="session")
+def parents(reaping: None) -> Iterator[Mapping[str, WarmParent]]:
+    """By the module of a kernel's program; any other is executed."""
+    with closing(WarmParent()) as plain, closing(WarmParent("tests.faults.dying_kernel")) as dying:
+        yield {"kernel": plain, "tests.faults.dying_kernel": dying}
+
+
 Starter = Callable[..., KernelUnderTest]
 
 
 @pytest.fixture
-def start(reaping: None, apps: list[Path], tmp_path: Path) -> Iterator[Starter]:
+def start(parents: Mapping[str, WarmParent], apps: list[Path], tmp_path: Path) -> Iterator[Starter]:
     """Start a kernel on this test's home, again on the same one as often as asked."""
     started: list[KernelUnderTest] = []
+    before = children()
 
-    def begin(**more: object) -> KernelUnderTest:
-        kernel = KernelUnderTest.start(tmp_path / "home", tmp_path / "kernel.log", apps=apps, **more)  # type: ignore[arg-type]
+    def begin(*, program: Sequence[str] = PROGRAM, **more: object) -> KernelUnderTest:
+        kernel = KernelUnderTest.start(
+            tmp_path / "home",
+            tmp_path / "kernel.log",
+            apps=apps,
+            program=program,
+            parent=parents.get(program[1]),
+            **more,  # type: ignore[arg-type]
+        )
         started.append(kernel)
         return kernel
 
     yield begin
     require_kept(started)
+    require_no_orphans(before)

@@ -35,25 +35,28 @@ from lineup_sdk.protocol.framing import encode_frame
 from lineup_sdk.protocol.limits import MAX_FRAME_BYTES, WIRE_VERSION
 from lineup_sdk.protocol.messages import to_frame
 from tests.invariants_of_processes import check_inv_42
-from tests.processes.peers import Agent, Peer, Person, greet
+from tests.processes.peers import Agent, ChannelEnded, Peer, Person, greet
+from tests.processes.warm_parent import Forked, WarmParent
 
 ROOT = Path(__file__).resolve().parents[2]
 WAIT_SECONDS = 60.0  # generous: the machine may be busy with other tests
 PROGRAM = ("-m", "kernel")
 _PR_SET_CHILD_SUBREAPER = 36
+_PR_GET_CHILD_SUBREAPER = 37
 
 _Peer = TypeVar("_Peer", bound=Peer)
 
 
 @contextmanager
 def sub_reaper() -> Iterator[None]:
-    """Let orphans below this process become its children."""
-    prctl = ctypes.CDLL(None, use_errno=True).prctl
+    """Let orphans below this process become its children; within another one nothing changes."""
+    prctl, was = ctypes.CDLL(None, use_errno=True).prctl, ctypes.c_int()
+    assert prctl(_PR_GET_CHILD_SUBREAPER, ctypes.byref(was), 0, 0, 0) == 0
     assert prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0
     try:
         yield
     finally:
-        prctl(_PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0)
+        prctl(_PR_SET_CHILD_SUBREAPER, was.value, 0, 0, 0)
 
 
 class Tree:
@@ -76,11 +79,16 @@ class Tree:
 
     async def wait_gone(self) -> None:
         """Wait until all of it ended; then nothing may be left in its namespaces."""
-        with trio.fail_after(WAIT_SECONDS):
+        assert check_inv_42(await self.wait_ended()) == []
+
+    async def wait_ended(self, seconds: float = WAIT_SECONDS) -> list[int]:
+        """Wait until all of it ended, but not for ever; what of it still lives."""
+        with trio.move_on_after(seconds) as waiting:
             for fd in self.fds:
                 await trio.lowlevel.wait_readable(fd)
+        late = [pid for pid in self.pids if _state_of(pid) not in "ZX"] if waiting.cancelled_caught else []
         self._reap()
-        assert check_inv_42(self.left()) == []
+        return sorted({*late, *self.left()})
 
     def require_gone(self) -> None:
         """As wait_gone, for the clean-up of a test: without an event loop."""
@@ -137,7 +145,7 @@ def _state_of(pid: int) -> str:
 class KernelUnderTest:
     """One running kernel."""
 
-    def __init__(self, popen: subprocess.Popen[bytes], home: Path, log: Path, inherited: socket.socket) -> None:
+    def __init__(self, popen: subprocess.Popen[bytes] | Forked, home: Path, log: Path, inherited: socket.socket) -> None:
         self._popen = popen
         self._pidfd = os.pidfd_open(popen.pid)
         self._inherited = inherited
@@ -148,14 +156,26 @@ class KernelUnderTest:
 
     @classmethod
     def start(
-        cls, home: Path, log: Path, *, apps: Sequence[Path] = (), idle_seconds: float = 60.0, program: Sequence[str] = PROGRAM
+        cls,
+        home: Path,
+        log: Path,
+        *,
+        apps: Sequence[Path] = (),
+        idle_seconds: float = 60.0,
+        program: Sequence[str] = PROGRAM,
+        parent: WarmParent | None = None,
     ) -> KernelUnderTest:
-        """Execute a kernel on this home; it is not ready yet. What it writes is added to the file `log`."""
+        """Execute a kernel on this home; it is not ready yet. What it writes is added to the file `log`.
+
+        parent: it forks the kernel instead of `program` being executed; what of `program` follows its module are arguments.
+        """
         ours, theirs = socket.socketpair()
         folders = [word for app in apps for word in ("--app-folder", str(app))]
-        rest = ["--home", str(home), "--view-fd", str(theirs.fileno()), "--idle-seconds", str(idle_seconds), *folders]
+        rest = ["serve", "--home", str(home), "--idle-seconds", str(idle_seconds), *folders]
         with theirs, log.open("ab") as output:
-            command = [sys.executable, *program, "serve", *rest]
+            if parent is not None:
+                return cls(parent.fork([*program[2:], *rest], theirs, output.fileno()), home, log, ours)
+            command = [sys.executable, *program, *rest, "--view-fd", str(theirs.fileno())]
             popen = subprocess.Popen(command, cwd=ROOT, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL, stdout=output, stderr=output)
         return cls(popen, home, log, ours)
 
@@ -177,10 +197,12 @@ class KernelUnderTest:
         return await self._greet(nursery, Person(self.connect()), {"role": role, "label": label, "pairing": self.pairing, **more})
 
     async def agent(self, nursery: trio.Nursery, *, demo: bool = False, acknowledges: bool = True) -> Agent:
-        """Open the door; while the kernel has not noticed that another Agent left, knock again."""
+        """Open the door; while the kernel has not noticed that another Agent left, knock again. Raises: ChannelEnded."""
         with trio.fail_after(WAIT_SECONDS):
             while (agent := await self.knock(nursery, demo=demo, acknowledges=acknowledges)).goodbye == "door_busy":
                 await agent.wait_closed()
+        if not agent.of_type("welcome"):
+            raise ChannelEnded("it ended before it said welcome")
         return agent
 
     async def knock(self, nursery: trio.Nursery, *, demo: bool = False, acknowledges: bool = True) -> Agent:

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 import trio
 
-from kernel.protocol.host import AppClose, HostHello
+from kernel.protocol.host import AppClose, HostHello, KernelStatus
 from kernel.protocol.host_interactions import DraftSave, InteractionAnswer
 from lineup_sdk.channel import Channel, ChannelClosed
 from lineup_sdk.protocol.limits import WIRE_VERSION
@@ -203,6 +203,10 @@ class Person(Peer):
         reply = await self.until(lambda: self._replies.get(number))
         said: JsonObject = reply["value"] if "value" in reply else reply["receipt"]
         return said
+
+    async def still(self) -> JsonObject:
+        """Ask how it stands, which changes nothing: the reply comes after everything that was said before."""
+        return await self.ask(KernelStatus())
 
     async def close_app(self, instance_id: str, *, approved: bool = True) -> JsonObject | None:
         """Close an App; when the kernel asks first, answer that. Returns the question, if there was one."""

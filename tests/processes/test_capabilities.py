@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,7 @@ from kernel.protocol.host_surfaces import ArtifactRead
 from lineup_sdk.protocol.messages import JsonObject
 from tests.processes.kernel_under_test import KernelUnderTest, opened_copy
 from tests.processes.peers import Agent, Person
+from tests.processes.warm_parent import WarmParent
 from tests.processes.written_app import write_app
 
 pytestmark = [pytest.mark.clause("10"), pytest.mark.invariant("52")]
@@ -37,12 +38,12 @@ Start = Callable[[], KernelUnderTest]
 
 
 @pytest.fixture
-def start(reaping: None, tmp_path: Path) -> Iterator[Start]:
+def start(parents: Mapping[str, WarmParent], tmp_path: Path) -> Iterator[Start]:
     app = write_app(tmp_path, "scribe", SOURCE.read_bytes(), ("ask", "copy", "put", "results"), CAPABILITIES)
     started: list[KernelUnderTest] = []
 
     def begin() -> KernelUnderTest:
-        started.append(KernelUnderTest.start(tmp_path / "home", tmp_path / "kernel.log", apps=[app]))
+        started.append(KernelUnderTest.start(tmp_path / "home", tmp_path / "kernel.log", apps=[app], parent=parents["kernel"]))
         return started[-1]
 
     yield begin

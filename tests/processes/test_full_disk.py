@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from lineup_sdk.protocol.messages import JsonObject
 from tests.processes.kernel_under_test import KernelUnderTest
 from tests.processes.peers import Person
 from tests.processes.small_disk import IS_ROOT, fill, make_room, small_disk
+from tests.processes.test_upkeep import offline
 
 pytestmark = pytest.mark.skipif(not IS_ROOT, reason="only root can mount a disk")
 BIG = "x" * 40_000
@@ -115,3 +117,27 @@ async def test_a_backup_onto_a_full_disk_fails_alone(kernel: KernelUnderTest, tm
         assert (made[0]["accepted"], made[0]["code"]) == (False, "store_full")
         assert list(other.iterdir()) == []
     assert (await person.ask(MessageSend(text="still here")))["message_id"]
+
+
+@pytest.mark.clause("12")
+async def test_what_reads_a_copy_or_writes_a_home_says_when_that_disk_is_full(
+    kernel: KernelUnderTest, tmp_path: Path, nursery: trio.Nursery
+) -> None:
+    """The kernel's own program, for a home nobody runs: a code and a hint, no traceback."""
+    person = await kernel.first_view(nursery)
+    await person.ask(BackupMake(path=str(tmp_path / "backup")))
+    assert (await person.until(lambda: person.of_type("backup.made")))[0]["accepted"]
+    await kernel.kill_all()
+    size_kib = (tmp_path / "backup" / "kernel.db").stat().st_size // 1024
+    with small_disk(tmp_path / "other", size_kib=size_kib + 64) as other:
+        shutil.copytree(tmp_path / "backup", other / "backup")
+        home = ("--home", str(other / "backup"))
+        for said in (offline("audit", "verify", *home), offline("audit", "export", *home), offline("restore", *home, "--from", home[1])):
+            assert (said[0], said[1]["code"]) == (1, "store_full")
+            assert "free some space" in said[1]["hint"]
+    with small_disk(tmp_path / "small", size_kib=size_kib // 2) as small:
+        code, said = offline("restore", "--home", str(small / "home"), "--from", str(tmp_path / "backup"))
+        assert (code, said["code"]) == (1, "store_full")
+        fill(small)
+        code, said = offline("restore", "--home", str(small / "new"), "--from", str(tmp_path / "backup"))
+        assert (code, said["code"]) == (1, "store_full")

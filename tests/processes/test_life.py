@@ -48,6 +48,23 @@ async def test_a_kernel_outlives_its_launcher_and_ends_when_the_last_view_and_ag
     await tree.wait_gone()
 
 
+@pytest.mark.clause("2.8")
+@pytest.mark.clause("2.9")
+async def test_a_command_is_no_view_and_yet_keeps_the_kernel(start: Starter, nursery: trio.Nursery) -> None:
+    kernel = start(idle_seconds=IDLE_SECONDS)
+    launcher = await kernel.first_view(nursery)
+    command = await kernel.join(nursery, role="admin")
+    assert (await command.ask(KernelStatus()))["views"] == 1
+    launcher.close()
+    await launcher.wait_closed()
+    with trio.move_on_after(2 * IDLE_SECONDS) as patience:
+        await kernel.wait_exited()
+    assert patience.cancelled_caught, "it ended although somebody waits for an answer"
+    assert (await command.ask(KernelStatus()))["views"] == 0
+    command.close()
+    assert await kernel.wait_exited() == 0
+
+
 @pytest.mark.clause("2.9")
 async def test_a_kernel_nobody_ever_greets_ends_by_itself(start: Starter) -> None:
     kernel = start(idle_seconds=IDLE_SECONDS)

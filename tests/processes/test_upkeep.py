@@ -102,8 +102,12 @@ async def test_a_half_backup_is_refused_and_the_home_starts_as_before(start: Sta
     again = await person.ask(BackupMake(path=str(tmp_path / "backup")))
     assert again["accepted"]
     failed = await person.until(lambda: person.of_type("backup.made")[1:])
-    assert not failed[0]["accepted"]
-    assert failed[0]["hint"]
+    assert (failed[0]["accepted"], failed[0]["code"], failed[0]["detail"]["pointer"]) == (False, "limit_exceeded", "/path")
+    for path in ("/", "/" + "x" * 300):  # no path ends the kernel
+        told = len(person.of_type("backup.made"))
+        assert (await person.ask(BackupMake(path=path)))["accepted"]
+        [failed] = await person.until(lambda told=told: person.of_type("backup.made")[told:])  # type: ignore[misc]
+        assert failed["code"] == "limit_exceeded"
     await kernel.kill_all()
     (tmp_path / "backup" / "backup.json").unlink()
     code, said = offline("restore", "--home", str(kernel.home), "--from", str(tmp_path / "backup"))
@@ -182,6 +186,7 @@ async def test_everything_that_has_an_id_is_explained_by_rows_that_are_there(sta
 async def test_the_audit_comes_in_pages_each_row_once(start: Starter, nursery: trio.Nursery) -> None:
     kernel = start()
     person = await kernel.first_view(nursery)
+    await person.instance("chat", "foreground", "background")  # its start has rows of its own
     for _ in range(20):
         await person.ask(MessageSend(text="one row each"))
     newest = (await person.ask(AuditTail(limit=5)))["rows"]

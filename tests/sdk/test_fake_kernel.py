@@ -11,8 +11,9 @@ from lineup_sdk import MiniApp, ToolCall
 from lineup_sdk.app import InboxMessage
 from lineup_sdk.errors import Refused
 from lineup_sdk.protocol.framing import ProtocolViolation
-from lineup_sdk.protocol.messages import InboxAcknowledge, ToolComplete, ToolFail, ToolProgress, ToolsGet
+from lineup_sdk.protocol.messages import InboxAcknowledge, ToolComplete, ToolFail, ToolProgress, ToolsGet, UiRequest
 from lineup_sdk.testing import AppEnded, CallNotCompleted, FakeKernel, ManifestMismatch, app_file
+from lineup_sdk.testing.questions import FakeQuestions
 from lineup_sdk.testing.records import Changes, FakeCall
 from lineup_sdk.testing.rules import Desk
 
@@ -192,6 +193,18 @@ async def test_an_identity_key_and_an_ungranted_type_are_refused_capability_deni
         life._take({"type": "tool.complete", "id": 7, "call_id": "c", "result": {}, "app_scope": "other"})
         life._take({"type": "ui.get", "id": 8, "interaction_id": "int_7"})
     assert replies == [(7, "capability_denied"), (8, "capability_denied")]
+
+
+@pytest.mark.clause("2.2")
+@pytest.mark.parametrize("strange", [["tool.complete"], {}, 7, None], ids=str)
+async def test_what_is_no_text_where_a_name_is_expected_is_refused_and_no_fault_of_the_fake(strange: object) -> None:
+    async with FakeKernel(MiniApp()) as kernel:
+        with pytest.raises(ProtocolViolation, match="type"):
+            kernel._require_life()._take({"type": strange, "id": 7})
+    questions = FakeQuestions(is_allowed=True)
+    with pytest.raises(Refused) as refused:
+        questions.open(UiRequest(request={"kind": strange}))
+    assert refused.value.code == "tool_input_invalid"
 
 
 async def test_waiting_for_an_app_that_ended_raises_instead_of_hanging() -> None:

@@ -66,6 +66,20 @@ async def test_of_the_cards_of_one_task_only_the_newest_stands_whole() -> None:
         await kernel.wait_until(lambda: kernel.folded == {1: True, 3: True})
 
 
+@pytest.mark.clause("9.1")
+async def test_what_a_view_spoils_is_no_summary_and_no_mode_and_ends_no_process() -> None:
+    async with interact() as kernel:
+        for wanted in ([], {}, 7):
+            await (await kernel.surface_event("mode", {"mode": wanted})).wait_acknowledged()
+        good = {"number": 6, "text": "1 call: 1 failed"}
+        for spoiled in ({}, "x", [{"number": [], "text": "x"}, 7, {"number": 1}, good]):
+            await kernel.patch_surface({"summaries": spoiled})
+            await kernel.crash()
+            await kernel.revive()
+            await kernel.tell_timeline(entry(1))
+            await shown(kernel, summaries=[good] if isinstance(spoiled, list) else [])
+
+
 @pytest.mark.clause("7.2")
 async def test_what_calls_did_is_summed_up_beside_the_agents_next_text() -> None:
     async with interact() as kernel:

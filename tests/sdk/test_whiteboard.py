@@ -161,7 +161,9 @@ async def test_a_drawing_holds_numbers_and_escaped_text_only_whatever_the_state_
 async def test_what_a_surface_script_spoils_is_no_board_and_ends_no_process() -> None:
     async with whiteboard() as kernel:
         await open_board(kernel)
-        await kernel.patch_surface({"boards": {"b1": {"status": 7}, "b2": "x", "b3": {"status": "open", "strokes": []}}})
+        await kernel.patch_surface(
+            {"boards": {"b1": {"status": 7}, "b0": {"status": ["open"]}, "b2": "x", "b3": {"status": "open", "strokes": []}}}
+        )
         outcome = await (await kernel.call(SUBMIT, {"board_id": "b1"})).wait_outcome()
         assert outcome.reason == "board_not_found"
         assert (await submit(kernel, "b3"))["summary"] == ": 0 strokes"

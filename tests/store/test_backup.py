@@ -90,7 +90,7 @@ async def test_a_restored_store_has_a_new_epoch_and_counts_as_restored_until_its
     assert (home / answer["replaced"] / "audit.head").exists()
 
     restored = World(home)
-    restored._epochs = iter(["2", "3"])  # type: ignore[assignment]
+    restored.make_epoch = iter(["e2", "e3"]).__next__
     assert restored.store.is_restored
     assert (epoch, restored.store.view.epoch) == ("e1", "e2")
     assert restored.store.view.conversation_id == conversation
@@ -184,10 +184,15 @@ async def test_a_home_that_a_kernel_holds_is_not_restored(busy: World, home: Pat
 async def test_a_backup_is_not_written_over_anything(busy: World, tmp_path: Path) -> None:
     (tmp_path / "there").mkdir()
     (tmp_path / "other.partial").mkdir()
-    for target in (tmp_path / "there", tmp_path / "other", tmp_path / "nowhere" / "backup"):
+    (tmp_path / "link").symlink_to("nowhere")
+    names = ("there", "other", "nowhere/backup", "link", "x" * 300, f"{'x' * 300}/backup", "there.partial/backup/backup")
+    for target in (Path("/"), Path("/proc/backup"), *(tmp_path / name for name in names)):
         with pytest.raises(BackupFailed) as failed:
             await made_backup(busy, target)
-        assert failed.value.code is Code.UNKNOWN
+        detail = failed.value.detail
+        assert (failed.value.code, detail.pointer) == (Code.LIMIT_EXCEEDED, "/path"), target
+        assert detail.expected == "a folder that is not there yet, in one that may be written"
+        assert detail.hint
     assert os.listdir(tmp_path / "there") == []
     assert (tmp_path / "other.partial").exists()
     busy.count(1)

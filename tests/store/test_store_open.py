@@ -7,14 +7,17 @@ import os
 import random
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import cast
 
 import apsw
 import pytest
 
 from kernel.audit import HEAD_NAME
+from kernel.core.decision import KernelBug
 from kernel.database import StorageFailed
+from kernel.home import Home
 from kernel.migrations import APPLICATION_ID
 from kernel.store_open import QUICK_CHECK_MAX_PAGES, StoreRefused, open_connection
 from kernel.store_start import forget_restore
@@ -280,3 +283,62 @@ def test_the_epoch_and_the_conversation_are_made_once(world: World) -> None:
         "conversation_e1_00",
         False,
     )
+
+
+def descriptors() -> int:
+    return len(os.listdir("/proc/self/fd"))
+
+
+def _no_epoch() -> str:
+    return cast("str", None)
+
+
+@pytest.mark.clause("12")
+@pytest.mark.parametrize(
+    ("spoil", "raised"),
+    [
+        (lambda world: setattr(world, "make_epoch", _no_epoch), KernelBug),  # the first write fails, after everything is open
+        (lambda world: (world.folder / HEAD_NAME).symlink_to("nowhere"), StoreRefused),
+        (lambda world: (world.folder / HEAD_NAME).mkdir(), StoreRefused),
+        (lambda world: world.path.write_bytes(b"x" * 200), StoreRefused),
+    ],
+    ids=["first write", "head is a link", "head is a folder", "foreign"],
+)
+def test_a_start_that_fails_leaves_no_descriptor_open(world: World, spoil: Callable[[World], None], raised: type[Exception]) -> None:
+    other = World(world.folder / "other")  # what opens once a process, such as the checksum layer, is open before the count
+    other.folder.mkdir()
+    other.count(1)
+    other.close()
+    spoil(world)
+    before = descriptors()
+    for _ in range(3):
+        with pytest.raises(raised):
+            _ = world.store
+    assert descriptors() == before
+
+
+@pytest.mark.clause("2.9")
+def test_a_home_that_is_locked_leaves_no_descriptor_open(tmp_path: Path) -> None:
+    held = Home(tmp_path / "home")
+    before = descriptors()
+    for _ in range(3):
+        with pytest.raises(StoreRefused):
+            Home(tmp_path / "home")
+    assert descriptors() == before
+    held.close()
+
+
+@pytest.mark.clause("2.9")
+@pytest.mark.parametrize("spoiled", [b"", b"{}", b'"abc"', b"[1]", b"[" * 100_000, b"\xff\xfe", None], ids=str)
+def test_a_list_of_app_folders_that_cannot_be_read_is_refused_and_written_anew(tmp_path: Path, spoiled: bytes | None) -> None:
+    home = Home(tmp_path / "home")
+    path = home.folder / "app-folders.json"
+    path.mkdir() if spoiled is None else path.write_bytes(spoiled)
+    with pytest.raises(StoreRefused, match=Code.STORE_CORRUPT):
+        home.app_folders([])
+    if spoiled is None:
+        with pytest.raises(StoreRefused, match=Code.STORE_FOREIGN):
+            home.app_folders([tmp_path])
+    else:
+        assert home.app_folders([tmp_path]) == home.app_folders([]) == [tmp_path]
+    home.close()

@@ -65,7 +65,8 @@ class World:
     now: datetime = NOW
 
     def __post_init__(self) -> None:
-        self._epochs = count(1)
+        epochs = count(1)
+        self.make_epoch: Callable[[], str] = lambda: f"e{next(epochs)}"
         self._store: Store | None = None
 
     @property
@@ -82,7 +83,7 @@ class World:
             self._store = Store.open(
                 self.path,
                 manifests=self.manifests,
-                make_epoch=lambda: f"e{next(self._epochs)}",
+                make_epoch=self.make_epoch,
                 make_id=lambda kind, epoch: f"{kind}_{epoch}_00",
                 now=lambda: self.now,
             )

@@ -3,7 +3,8 @@
 Each part has a figure to reach and a report of its own, docs/proof/PART.json, written by the run itself after every chunk. A run that is
 stopped goes on from its report; one that has reached its figure does nothing until the report is taken away.
 Rules:
-1. A chunk is a program of its own (parts.py) that prints one JSON object: how much it did, and what broke.
+1. A chunk is a program of its own (parts.py) that prints one JSON object: how much it did, and what broke. Programs that keep one core
+   busy run side by side, and are reported in the order of their seeds.
 2. What broke is kept with its seed, and the exit code is 1 as long as a report holds any.
 3. A report names the sources it was made from: by a digest, since they may change between two chunks.
 """
@@ -12,11 +13,14 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import subprocess
 import sys
 import time
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
+from functools import partial
 from hashlib import sha256
 from importlib.metadata import version
 from pathlib import Path
@@ -29,7 +33,8 @@ from tests.torture.parts import PARTS, Part
 
 ROOT = Path(__file__).resolve().parents[2]
 PROOF = ROOT / "docs" / "proof"
-_SOURCES = ("kernel", "sdk", "workers", "hosts", "tests/faults", "tests/fuzz", "tests/model")
+_SOURCES = ("kernel", "sdk", "workers", "hosts", "tests")
+_KINDS = frozenset({".js", ".mjs", ".py", ".sql"})
 _PACKAGES = ("apsw", "cbor2", "hypothesis", "jsonschema-rs", "pydantic", "trio")
 
 
@@ -37,8 +42,9 @@ def source_digest() -> str:
     """What the sources of the product and of these runs are now, in one word."""
     state = sha256()
     for folder in _SOURCES:
-        for path in sorted((ROOT / folder).rglob("*.py")):
-            state.update(path.read_bytes())
+        for path in sorted((ROOT / folder).rglob("*")):
+            if path.suffix in _KINDS and "node_modules" not in path.parts:
+                state.update(path.read_bytes())
     return state.hexdigest()[:16]
 
 
@@ -105,12 +111,16 @@ def run_chunk(part: Part, seed: int) -> dict[str, Any]:
 def run_part(part: Part, until: float) -> Report:
     """Go on with a part until its figure is reached, or the time is over."""
     report = Report(part)
-    while report.said["done"] < part.figure and time.monotonic() < until:
-        began = time.monotonic()
-        report.add(part, run_chunk(part, report.said["next_seed"]), time.monotonic() - began)
-        print(f"{part.name}: {report.said['done']} of {part.figure} {part.unit}, {len(report.said['violations'])} violations", flush=True)
-        if report.said["violations"]:
-            break
+    width = (os.cpu_count() or 1) if part.takes_one_core else 1
+    with ThreadPoolExecutor(width) as pool:
+        while report.said["done"] < part.figure and time.monotonic() < until and not report.said["violations"]:
+            began = time.monotonic()
+            first = report.said["next_seed"]
+            for found in pool.map(partial(run_chunk, part), range(first, first + width * part.seeds_a_chunk, part.seeds_a_chunk)):
+                report.add(part, found, time.monotonic() - began)
+                began = time.monotonic()
+            said = report.said
+            print(f"{part.name}: {said['done']} of {part.figure} {part.unit}, {len(said['violations'])} violations", flush=True)
     return report
 
 

@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from tests.faults.crash_points import IN_THE_MODEL
+from tests.faults.real_points import RUNS
+
 Program = Callable[[int, int], tuple[str, ...]]  # (first seed, seeds) -> arguments of the interpreter
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """One row of the table. figure: how much of the unit makes the part done; seeds_a_chunk: how far the seed goes on with a chunk."""
+    """One row of the table. figure: how much of the unit makes the part done; seeds_a_chunk: how far the seed goes on with a chunk;
+    takes_one_core: its program does one thing at a time."""
 
     name: str
     what: str
@@ -19,6 +23,7 @@ class Part:
     seeds_a_chunk: int
     program: Program
     bound_seconds: float = 3600.0
+    takes_one_core: bool = True
 
 
 def _of(*words: str) -> Program:
@@ -39,6 +44,7 @@ _ALL = (
         unit="broken kernels",
         seeds_a_chunk=1,
         program=lambda first, seeds: ("-m", "tests.faults.broken_kernels"),
+        takes_one_core=False,
     ),
     Part(
         name="power_cuts",
@@ -52,7 +58,7 @@ _ALL = (
         name="crash_points",
         what="the same, dead at a named place: every point of tests/faults/crash_points.py that the model passes,"
         " before and after, by power cut and by kill -9, in three workloads",
-        figure=444 * 20,
+        figure=len(IN_THE_MODEL) * 2 * 2 * 3 * 20,
         unit="deaths at a point",
         seeds_a_chunk=1,
         program=_of("tests.faults.point_sweep"),
@@ -69,33 +75,38 @@ _ALL = (
         name="real_crash_points",
         what="real kernels with real sealed workers, dead at every named place, before and after, at its first, second and fourth passing,"
         " by kill -9 and as a power cut leaves their home; then started again and asked",
-        figure=516,
+        figure=len(RUNS),
         unit="deaths at a point",
-        seeds_a_chunk=4,
+        seeds_a_chunk=24,
         program=_of("tests.faults.real_points"),
+        takes_one_core=False,
     ),
     Part(
         name="kernel_kills",
-        what="kill -9 of a real kernel at a moment that the seed chooses, again and again on one home; nothing of its tree stays",
+        what="kill -9 of a real kernel at a moment that the seed chooses, in its start or at work, again and again on one home, four homes"
+        " side by side; nothing of its tree stays, nothing that was accepted is lost",
         figure=10_000,
         unit="kernels killed",
-        seeds_a_chunk=20,
+        seeds_a_chunk=100,
         program=_of("tests.faults.kill_loops", "kernels"),
+        takes_one_core=False,
     ),
     Part(
         name="worker_kills",
-        what="kill -9 of real sealed workers while they have calls, now and then of the zygote, and of a host's channel",
+        what="kill -9 of real sealed workers while they have calls, many Apps side by side, now and then of the zygote, and of a host's"
+        " channel; zombies and descriptors of the kernel are counted",
         figure=10_000,
         unit="workers killed",
-        seeds_a_chunk=100,
+        seeds_a_chunk=500,
         program=_of("tests.faults.kill_loops", "workers"),
+        takes_one_core=False,
     ),
     Part(
         name="model_steps",
         what="steps of the model: anything, by anyone, in any order, with the kernel dying anywhere",
         figure=1_000_000,
         unit="steps",
-        seeds_a_chunk=200,
+        seeds_a_chunk=400,
         program=_of("tests.torture.model_steps"),
     ),
     Part(
@@ -113,6 +124,23 @@ _ALL = (
         unit="messages decided",
         seeds_a_chunk=40_000,
         program=_of("tests.fuzz.turns"),
+    ),
+    Part(
+        name="fuzzed_bridge",
+        what="hostile frames, nearly right, at the page's end of the bridge, run as it is in the page: nothing thrown, nothing passed on"
+        " that the host would refuse",
+        figure=300_000,
+        unit="mounts",
+        seeds_a_chunk=10_000,
+        program=_of("tests.fuzz.bridge"),
+    ),
+    Part(
+        name="fuzzed_lines",
+        what="command lines of lineup that are nearly right, for every verb: a code of the list, one line, no traceback, nothing repeated",
+        figure=200_000,
+        unit="command lines",
+        seeds_a_chunk=10_000,
+        program=_of("tests.fuzz.command_lines"),
     ),
 )
 PARTS = {part.name: part for part in _ALL}

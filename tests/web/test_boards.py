@@ -148,6 +148,23 @@ def test_a_board_is_back_after_a_reload_a_killed_worker_a_killed_kernel_and_anot
     assert len(drawing(host, result["result"]["artifact_id"]).findall(f"{SVG}polyline")) == 3
 
 
+INK_UNDER_THE_PEN = """(canvas) => canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data.some(Boolean)"""
+
+
+def test_a_line_under_the_pen_is_seen_through_a_change_of_the_room(page: Page, agent: LineAgent) -> None:
+    board, _ = opened(page, agent)
+    page.mouse.move(*board.at((0.2, 0.2)))
+    page.mouse.down()
+    page.mouse.move(*board.at((0.6, 0.6)), steps=5)
+    height = board.paper.evaluate("(canvas) => canvas.height")
+    agent.result(agent.invoke("interaction.notice", {"title": "Backup", "message": "It takes room above the board."}))
+    expect(page.get_by_role("log", name="Messages from LineUp")).to_contain_text("Backup")
+    expect(board.paper).not_to_have_js_property("height", height)
+    assert board.paper.evaluate(INK_UNDER_THE_PEN)
+    page.mouse.up()
+    board.says("1 stroke")
+
+
 def kill_workers(host: WebHost) -> None:
     """kill -9 of every process below the kernel's that runs an instance; the zygote starts others."""
     children = subprocess.run(["ps", "-eo", "pid=,ppid=,args="], capture_output=True, text=True, check=True).stdout.splitlines()

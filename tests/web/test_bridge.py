@@ -132,7 +132,7 @@ NOT_TAKEN = {
 ALSO_NOT = [
     ("not_json", "JSON.stringify('text')"),
     ("not_json", "'['.repeat(30000) + ']'.repeat(30000)"),
-    ("not_json", '`{"t":"patch","n":1,"patch":${\'{"a":\'.repeat(40)}1${\'}\'.repeat(41)}`'),
+    ("bad_message", '`{"t":"patch","n":1,"patch":${\'{"a":\'.repeat(40)}1${\'}\'.repeat(41)}`'),
     ("bad_message", "JSON.stringify({ t: 'state', n: 1 })"),
     ("bad_message", "JSON.stringify({ t: 'patch', n: '1', patch: {} })"),
     ("bad_message", "JSON.stringify({ t: 'patch', n: 0, patch: {} })"),
@@ -212,6 +212,36 @@ def test_a_patch_that_is_too_big_is_taken_back_and_the_promise_says_why(talker: 
     code = frame.evaluate("() => lineup.surface.patch({ big: 'x'.repeat(50000) }).catch((refused) => refused.code)")
     assert code == "limit_exceeded"
     assert frame.evaluate("() => 'big' in shown") is False
+
+
+NOT_ADMITTED = (
+    "surface.patch({ a: 1e300 })",
+    "surface.patch({ a: [2 ** 53] })",
+    r"surface.patch({ a: '\ud83d' })",
+    r"surface.patch({ '\udc00': 1 })",
+    "surface.patch(JSON.parse('{\"a\":'.repeat(15) + '1' + '}'.repeat(15)))",
+    r"surface.event('go', { a: '\ud83d' })",
+    "surface.event('')",
+    "surface.event('n'.repeat(129))",
+)
+
+
+@pytest.mark.clause("2.1")
+@pytest.mark.clause("9.2")
+def test_what_cannot_travel_is_refused_at_once_and_never_counts_against_the_page(talker: Shown) -> None:
+    """At the host it would, and a surface could have the whole page cut off."""
+    for said in NOT_ADMITTED:
+        code = f"lineup.{said}.catch((refused) => refused.code)"
+        soon = "new Promise((resolve) => setTimeout(() => resolve('no answer'), 20000))"
+        assert talker.frame.evaluate(f"() => Promise.race([{code}, {soon}])") == "protocol_violation", said
+    talker.wait_dropped("bad_message", len(NOT_ADMITTED))  # here, not at the host
+    assert talker.patch(still="here") > 0
+    opened: list[object] = []  # links after this one
+    talker.page.on("websocket", lambda socket: opened.append(socket))  # noqa: PLW0108 - Playwright marks the function
+    talker.frame.evaluate("() => { setInterval(() => lineup.surface.event('').catch(() => {}), 10); }")
+    assert talker.wait_dropped("surface_ended", 1)["bad_message"] >= 100
+    assert talker.patch(kept=1) > 0
+    assert opened == []
 
 
 @pytest.mark.clause("9.1")

@@ -42,9 +42,9 @@ def window_of(host: WebHost) -> int:
 
 
 def wait_attached(host: WebHost) -> None:
-    """Wait until the window's page is a view of the kernel, beside the host's own silent one and the command that asks."""
+    """Wait until the window's page is a view of the kernel, beside the host's own silent one."""
     until = time.monotonic() + SECONDS
-    while json.loads(host.lineup("ps", "--format", "json"))["kernel"]["views"] < 3:
+    while json.loads(host.lineup("ps", "--format", "json"))["kernel"]["views"] < 2:
         assert time.monotonic() < until, host.said()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import socket
 from collections.abc import Iterator
@@ -133,6 +134,13 @@ def test_older_and_newer_protocols_are_refused(host: WebHost) -> None:
                 break
     assert REFUSED_BODY in heard
     assert b"<!doctype" not in heard
+
+
+def test_the_whole_url_of_a_proxy_is_refused_as_everything_is(host: WebHost) -> None:
+    for url in ("http://evil.example/", f"http://127.0.0.1:{host.port}/", "*", "evil.example:443"):
+        answer = exchange(host, _request(f"GET {url} HTTP/1.1", {"host": f"127.0.0.1:{host.port}"}))
+        assert (answer[0], answer[2]) == (403, REFUSED_BODY), url
+        assert "content-security-policy" in answer[1], url
 
 
 SITES = (
@@ -268,6 +276,30 @@ async def test_a_giant_first_message_ends_the_socket(host: WebHost) -> None:
     async with open_page(host.origin) as page:
         await page.send_text("x" * (300 * 1024))
         assert await end_of(page) == 1009
+
+
+@pytest.mark.parametrize(
+    "offer", ["permessage-deflate", "permessage-deflate; client_max_window_bits", "PERMESSAGE-DEFLATE, permessage-deflate"]
+)
+async def test_a_socket_that_is_offered_compression_takes_none_and_a_compressed_frame_ends_it(host: WebHost, offer: str) -> None:
+    """Inflated, one frame of 60 KB would take a hundred times its size before any limit counts it; nobody needs a key to send one."""
+    upgrade = {
+        "origin": host.origin,
+        "upgrade": "websocket",
+        "connection": "Upgrade",
+        "sec_websocket_key": base64.b64encode(bytes(16)).decode(),
+        "sec_websocket_version": "13",
+        "sec_websocket_extensions": offer,
+    }
+    status, headers, _ = exchange(host, get(host, "/ws", **upgrade))
+    assert status == 101
+    assert "sec-websocket-extensions" not in headers
+    async with await trio.open_tcp_stream("127.0.0.1", host.port) as stream:
+        with trio.fail_after(SECONDS):
+            await stream.send_all(get(host, "/ws", **upgrade))
+            assert b" 101 " in await stream.receive_some()
+            await stream.send_all(bytes([0xC1, 0x80, 0, 0, 0, 0]))  # a text, said to be compressed
+            assert await stream.receive_some() == b""
 
 
 async def test_who_says_nothing_is_sent_away_in_time(host: WebHost) -> None:

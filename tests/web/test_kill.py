@@ -38,6 +38,7 @@ class Desk:
         self.board.draw((0.9, 0.1), (0.1, 0.9))
         self.board.says("2 strokes")
         agent.say("Said before the end")
+        expect(page.get_by_role("log", name="Conversation", include_hidden=True)).to_contain_text("Said before the end")
 
     @property
     def line(self) -> Locator:
@@ -102,6 +103,23 @@ def test_what_was_begun_goes_on_after_kill_9_of_the_host(host: WebHost, desk: De
     assert (host.origin, host.kernel_pid()) == (origin, kernel)
     expect(desk.page.get_by_role("alert")).to_have_count(0)  # nobody pressed anything
     desk.go_on(desk.agent)
+
+
+@pytest.mark.clause("9.1")
+def test_a_line_under_the_pen_stays_as_far_as_it_was_drawn_and_a_submit_of_meanwhile_is_done(host: WebHost, desk: Desk) -> None:
+    page, board = desk.page, desk.board
+    path = page.locator("iframe[title=Whiteboard]").get_attribute("src")
+    page.mouse.move(*board.at((0.1, 0.5)))
+    page.mouse.down()
+    page.mouse.move(*board.at((0.5, 0.5)), steps=5)
+    host.kill_kernel()
+    expect(page.locator(f'iframe[title=Whiteboard]:not([src="{path}"])')).to_be_visible()
+    page.mouse.up()
+    board.says("3 strokes")
+    host.kill_kernel()
+    board.press("Submit")
+    board.says("Submitted")
+    assert desk.agent.result(desk.drawing)["result"]["status"] == "submitted"
 
 
 @pytest.mark.clause("7.3")

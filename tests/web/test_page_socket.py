@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import trio
 
-from hosts.agents.demo_talk import GREETING
+from hosts.agents.demo_words import EN, ZH
 from tests.web.raw_page import RawPage, attached, changes, fetch, open_page, wait_change
 from tests.web.web_host import WebHost
 
@@ -56,6 +56,32 @@ async def wait_up(page: RawPage) -> dict[str, Any]:
 
 
 # --- to be let in, to be told, to ask
+
+
+@pytest.mark.invariant("30")
+async def test_the_line_half_typed_in_a_tab_is_told_to_that_tab_alone_and_only_while_the_host_runs(fresh: WebHost) -> None:
+    with trio.fail_after(SECONDS):
+        for tab, line, before in (("one", "half", ""), ("two", "", ""), ("one", "", "half"), ("one", "again", "")):
+            async with open_page(fresh.url) as page:
+                await page.send(op="auth", token=fresh.token, tab=tab)
+                assert (await page.wait_op("welcome"))["line"] == before
+                await page.send(op="line", text=line)
+                await page.op("ask", type="kernel.status")
+    assert fresh.stop() == 0
+    fresh.start()
+    with trio.fail_after(SECONDS):
+        async with open_page(fresh.url) as page:
+            await page.send(op="auth", token=fresh.token, tab="one")
+            assert (await page.wait_op("welcome"))["line"] == ""
+
+
+@pytest.mark.clause("2.5")
+@pytest.mark.parametrize("value", [r'"\ud83d"', "1e300", "9007199254740993", "[" * 20 + "]" * 20, "NaN"])
+async def test_what_no_wire_admits_is_refused_under_its_own_number(host: WebHost, value: str) -> None:
+    with trio.fail_after(SECONDS):
+        async with attached(host.url, host.token) as page:
+            await page.send_text(f'{{"op":"ask","type":"message.send","text":{value},"id":7}}')
+            assert (await page.wait_op("reply", id=7))["receipt"]["code"] == "protocol_violation"
 
 
 @pytest.mark.clause("2.6")
@@ -155,6 +181,27 @@ async def test_a_stopped_kernel_stays_stopped_until_the_person_wants_it(fresh: W
             assert fresh.is_running
             await page.send(op="retry")
             await wait_up(page)
+
+
+@pytest.mark.clause("2.9")
+@pytest.mark.parametrize("end", ["failed", "ended"])
+async def test_a_host_that_gave_up_joins_the_kernel_another_host_started(fresh: WebHost, end: str) -> None:
+    with trio.fail_after(SECONDS):
+        async with attached(fresh.origin, fresh.token) as page:
+            if end == "failed":
+                for _ in range(2):
+                    os.kill(fresh.kernel_pid(), signal.SIGKILL)
+                    await wait_up(page)
+                os.kill(fresh.kernel_pid(), signal.SIGKILL)
+            else:
+                await trio.to_thread.run_sync(fresh.lineup, "stop")
+            await page.wait_op("phase", phase=end)
+            await trio.to_thread.run_sync(fresh.lineup, "call", "runtime.status")  # starts a kernel, as any host may
+            pid = fresh.kernel_pid()
+            await wait_up(page)
+            sent = await page.ask("message.send", text="found")
+            assert sent["value"]["message_id"]
+            assert fresh.kernel_pid() == pid
 
 
 @pytest.mark.clause("2.9")
@@ -307,7 +354,7 @@ async def test_the_demo_greets_asks_opens_the_board_and_answers_what_is_typed(de
     with trio.fail_after(SECONDS):
         async with attached(demo.origin, demo.token) as page:
             assert page.heard[0]["demo"] is True
-            await wait_change(page, "message", text=GREETING, author="demo")
+            await wait_change(page, "message", text=EN.greeting, author="demo")
             asked = await wait_change(page, "interaction", kind="choice", status="presented")
             await page.ask("message.send", text="what are you")
             await page.wait(lambda message: any("> what are you" in one["text"] for one in changes(message, "message")))
@@ -317,3 +364,14 @@ async def test_the_demo_greets_asks_opens_the_board_and_answers_what_is_typed(de
             await page.ask("call.cancel", call_id=board["call_id"])
             await wait_change(page, "call", tool_id="task-dashboard.update", status="completed")
             await page.wait(lambda message: any("That was the tour" in one["text"] for one in changes(message, "message")))
+
+
+async def test_the_demo_speaks_the_language_it_is_told(tmp_path: Path) -> None:
+    made = WebHost(tmp_path / "home", is_demo=True, options=["--language", "zh"])
+    made.start()
+    try:
+        with trio.fail_after(SECONDS):
+            async with attached(made.origin, made.token) as page:
+                await wait_change(page, "message", text=ZH.greeting, author="demo")
+    finally:
+        made.close()

@@ -10,7 +10,18 @@ import pytest
 import trio
 
 from hosts.homes import Home, language_of
-from hosts.web.address import KEPT_PLACES, AddressRefused, Place, keep_place, listen, names_of, parse_address, read_places
+from hosts.web.address import (
+    KEPT_PLACES,
+    AddressRefused,
+    Place,
+    in_own_networks,
+    keep_place,
+    listen,
+    names_of,
+    parse_address,
+    read_places,
+)
+from hosts.web.half_lines import MAX_TABS, HalfLines
 from hosts.web.headers import artifact_headers
 from hosts.web.pace import BURST, MAX_WAITING, MESSAGES_A_SECOND, STRIKES, Outbox, Pace, TooSlow
 from hosts.web.tickets import MAX_BYTES, MAX_TICKETS, TICKET_SECONDS, Content, Tickets
@@ -155,6 +166,22 @@ def test_a_host_is_called_by_its_address_and_the_unspecified_one_is_never_said()
         every = names_of(ip_address(text), 5)
         assert every.said in ("http://127.0.0.1:5", "http://[::1]:5")
         assert not any(name.startswith((b"0.0.0.0", b"[::]")) for name in every.origins)
+
+
+def test_a_public_address_of_this_machine_is_no_name_of_a_host_that_listens_everywhere() -> None:
+    found = [ip_address(text) for text in ("192.168.1.5", "8.8.8.8", "127.0.0.1", "10.0.0.9", "fd00::2", "2001:4860:4860::8888", "::1")]
+    assert [str(one) for one in in_own_networks(found, 4)] == ["10.0.0.9", "192.168.1.5"]
+    assert [str(one) for one in in_own_networks(found, 6)] == ["fd00::2"]
+
+
+@pytest.mark.invariant("30")
+def test_half_lines_are_kept_by_tab_in_bounds_and_an_empty_one_is_forgotten() -> None:
+    lines = HalfLines()
+    for number in range(MAX_TABS + 1):
+        lines.keep(str(number), f"line {number}")
+    assert (lines.of("0"), lines.of("1"), lines.of(str(MAX_TABS))) == ("", "line 1", f"line {MAX_TABS}")
+    lines.keep("1", "")
+    assert lines.of("1") == ""
 
 
 def test_places_are_kept_for_the_person_alone_and_tried_first(tmp_path: Path) -> None:

@@ -95,11 +95,15 @@ def test_the_keyboard_reaches_everything_and_comes_back(host: WebHost, agent: Li
     expect(page.get_by_role("article").filter(has_text="by keyboard")).to_be_visible()
 
 
-@pytest.mark.parametrize(("width", "height"), [(360, 640), (640, 410)], ids=["narrow", "zoomed to 200 %"])
+@pytest.mark.parametrize(("width", "height"), [(320, 568), (640, 410)], ids=["narrow", "zoomed to 200 %"])
 def test_nothing_is_cut_off_when_there_is_little_room(host: WebHost, agent: LineAgent, pages: Pages, width: int, height: int) -> None:
     page = pages.open(host.url, viewport={"width": width, "height": height})
     fill(agent, page)
     assert _overflow(page) <= 0
+    name, state = (page.locator(part).bounding_box() for part in (".brand h1", ".pill"))
+    assert name is not None
+    assert state is not None
+    assert name["x"] + name["width"] <= state["x"]
     page.get_by_role("button", name="Menu").click()
     for place in PLACES:
         if not page.get_by_role("button", name=place, exact=True).is_visible():

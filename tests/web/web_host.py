@@ -93,6 +93,11 @@ class WebHost:
         self._process = None
         return code
 
+    def signal(self, number: int) -> None:
+        """Send a signal to the host alone."""
+        assert self._process is not None
+        self._process.send_signal(number)
+
     def lineup(self, *words: str) -> str:
         """Run one command on this home and return what it printed."""
         done = subprocess.run([*self._lineup(), *words], cwd=ROOT, capture_output=True, text=True, timeout=SECONDS, check=True)

@@ -85,6 +85,11 @@ class Projection:
         return min(shown, number) if shown != number else None
 
 
+def is_summary(untrusted: object) -> bool:
+    """Whether a row of the surface is as `shown_summaries` makes them: a view may have put anything there."""
+    return isinstance(untrusted, dict) and type(untrusted.get("number")) is int and isinstance(untrusted.get("text"), str)
+
+
 def summary_of(outcomes: Counter[str]) -> str:
     """One line: how many calls, and how they ended."""
     total = sum(outcomes.values())
@@ -104,8 +109,9 @@ class Interact:
         await app.surface.open()
         self._saved = await app.state.load() or {}
         self.projection = Projection(self._saved.get("read", 0))
-        shown = (await app.surface.read()).state.get("summaries", [])
-        self.projection.summaries = {row["number"]: row["text"] for row in shown}
+        shown = (await app.surface.read()).state.get("summaries")
+        rows = shown if isinstance(shown, list) else []
+        self.projection.summaries = {row["number"]: row["text"] for row in rows if is_summary(row)}
 
     async def take(self, changes: Sequence[TimelineChange]) -> None:
         """Follow a batch of changes, then keep what came of it."""
@@ -167,7 +173,7 @@ async def send(event: SurfaceEvent) -> None:
 async def mode(event: SurfaceEvent) -> None:
     """The person asks for another mode."""
     wanted = event.body.get("mode")
-    if wanted in {"im", "audio", "video"}:
+    if isinstance(wanted, str) and wanted in {"im", "audio", "video"}:
         await show_refusal(app.lifecycle.request_mode(wanted))
 
 

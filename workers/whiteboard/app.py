@@ -30,7 +30,7 @@ from lineup_sdk.app import JsonObject, SurfaceEvent
 
 MAX_BOARDS = 40
 MAX_TITLE = 80
-STATUSES = frozenset({"open", "submitted", "cancelled"})
+STATUSES = ("open", "submitted", "cancelled")  # no set: what a surface script put there may have no hash
 WIDTH, HEIGHT = 1600, 1000
 MAX_STROKE_WIDTH = 100.0  # thousandths of the board's width, as the next
 MIN_TEXT_SIZE, MAX_TEXT_SIZE = 5.0, 200.0

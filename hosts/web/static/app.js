@@ -1,6 +1,7 @@
 /** Where the page begins: its key, its language, its look, and the first drawing. */
 /** @import { Language, PageState } from "./types.d.ts" */
 import { languageOf } from "./i18n/words.js";
+import { ofBrowser, ofTab } from "./kept.js";
 import { KEPT_TOKEN, Page, PageContext } from "./page.js";
 import { Shell } from "./parts/shell.js";
 import { useStore } from "./store.js";
@@ -12,21 +13,21 @@ const DARK = matchMedia("(prefers-color-scheme: dark)");
 function takeToken() {
   const given = new URLSearchParams(location.hash.slice(1)).get("token");
   if (given) {
-    sessionStorage.setItem(KEPT_TOKEN, given);
+    ofTab.set(KEPT_TOKEN, given);
     history.replaceState(null, "", location.pathname);
   }
-  return given ?? sessionStorage.getItem(KEPT_TOKEN) ?? "";
+  return given ?? ofTab.get(KEPT_TOKEN) ?? "";
 }
 
 /** @returns {Language} */
 function firstLanguage() {
-  const kept = localStorage.getItem("lineup.lang");
+  const kept = ofBrowser.get("lineup.lang");
   return kept === "en" || kept === "zh" ? kept : languageOf(navigator.languages);
 }
 
 /** @returns {PageState["theme"]} */
 function firstTheme() {
-  const kept = localStorage.getItem("lineup.theme");
+  const kept = ofBrowser.get("lineup.theme");
   return kept === "light" || kept === "dark" ? kept : "auto";
 }
 
@@ -51,3 +52,8 @@ const page = new Page({ url: `ws://${location.host}/ws`, token: takeToken(), lan
 render(html`<${App} page=${page} />`, /** @type {Element} */ (document.getElementById("root")));
 page.connection.open();
 addEventListener("online", () => page.connection.open());
+addEventListener("pagehide", () => page.keepLine());
+// The line of the terminal pasted into a tab that is here already changes the fragment alone: no browser loads the page again for that.
+addEventListener("hashchange", () => {
+  if (location.hash.startsWith("#token=")) location.reload();
+});

@@ -6,16 +6,18 @@
  * 1. A window message counts only if it comes from the window of a frame that is shown now, is our hello, bears the id of its mount and is
  *    the first. It is answered by one port. Origins prove nothing here: every frame's is "null".
  * 2. Over the port: text of at most MAX_TEXT, one JSON object of the known form, 60 a second with a burst of 120. MAX_STRIKES that are
- *    not so end the mount; closing the port throws away what is queued.
+ *    not so end the mount; closing the port throws away what is queued. A patch or an event under a number is refused under it, too.
  * 3. A second load, or MAX_SILENCE heartbeats without an answer, end the mount: the document in the frame is another one, or stuck.
  * 4. Patches and events go to the kernel one at a time, in their order, each on the version before it. A change that the App made
- *    meanwhile comes first, and the patch is tried again on top of it. While the kernel is away they wait; what was not sent when a mount
- *    ends is carried to the next one.
+ *    meanwhile comes first, and the patch is tried again on top of it. While the kernel is away they wait; what was not done when a mount
+ *    ends is carried to the next one, but for an event of which nobody knows whether it was done. Before another mount takes its place the
+ *    frame is asked for what it has begun and not said.
  */
-/** @import { Json, Outcome } from "./types.d.ts" */
+/** @import { Outcome } from "./types.d.ts" */
+/** @import { Act as Asked, JsonObject } from "./bridge_messages.js" */
+import { actOf, numberOf, parsed } from "./bridge_messages.js";
 
 const MAX_TEXT = 64 * 1024;
-const MAX_DEPTH = 16;
 const RATE_PER_MS = 0.06;
 const BURST = 120;
 const MAX_STRIKES = 100;
@@ -24,9 +26,10 @@ const MAX_SILENCE = 3;
 const MAX_QUEUED = 128;
 const CATCH_UP_MS = 5000;
 const TAKEN_OVER_MS = 300;
+const LEAVE_MS = 300;
 
-/** @typedef {{ [name: string]: Json }} JsonObject */
-/** @typedef {{ kind: "patch", n: number | null, patch: JsonObject } | { kind: "event", n: number, name: string, body: JsonObject }} Act */
+/** @typedef {Asked | { kind: "patch", n: null, patch: JsonObject } | { kind: "event", n: null, name: string, body: JsonObject }} Act
+ *   n: null = of the mount before, whose document is gone */
 /** @typedef {"navigated" | "silent" | "misbehaved" | "out_of_step" | "link" | "taken_over" | "closed" | "left"} End */
 /** @typedef {{ theme: "light" | "dark", lang: "en" | "zh" }} Look */
 /**
@@ -123,8 +126,13 @@ export class Bridge {
   #isBusy = false;
   #isPaused = false;
   #isOver = false;
+  #isLeaving = false;
+  /** @type {Act | null} an event on its way, or lost on it */
+  #unsure = null;
   /** @type {() => void} */
   #caughtUp = () => {};
+  /** @type {() => void} */
+  #left = () => {};
 
   /** @param {HTMLIFrameElement} frame @param {Mounted} mounted @param {Look} look @param {Told} told */
   constructor(frame, mounted, look, told) {
@@ -132,7 +140,7 @@ export class Bridge {
     this.mount = mounted.mount;
     this.#version = mounted.version;
     this.#unsaid = [{ t: "state", version: mounted.version, state: mounted.state }];
-    this.#queue = mounted.carried.filter((act) => act.kind === "patch").map((act) => ({ ...act, n: null }));
+    this.#queue = mounted.carried.map((act) => ({ ...act, n: null }));
     this.#told = told;
     this.#look = look;
     this.timer = setInterval(() => this.#beat(), HEARTBEAT_MS);
@@ -160,6 +168,19 @@ export class Bridge {
     this.#isPaused = true;
   }
 
+  /** Another mount takes its place: let the frame say what it has begun (a line under the pen), then end. */
+  async leave() {
+    if (this.#port === null || this.#isLeaving) return this.end("link");
+    this.#isLeaving = true;
+    this.pause();
+    this.#say({ t: "leave" });
+    await new Promise((resolve) => {
+      this.#left = () => resolve(undefined);
+      setTimeout(resolve, LEAVE_MS);
+    });
+    this.end("link");
+  }
+
   /** End the mount: nothing of its frame counts any more. @param {End} why */
   end(why) {
     if (this.#isOver) return;
@@ -169,7 +190,10 @@ export class Bridge {
     this.#port?.close();
     this.frame.remove();
     this.#caughtUp();
-    this.#told.ended(why, this.#queue);
+    this.#told.ended(
+      why,
+      this.#queue.filter((act) => act !== this.#unsure),
+    );
   }
 
   /** A message of the frame's own window. @param {any} data */
@@ -234,8 +258,13 @@ export class Bridge {
       if (message.n === this.#pings) this.#unanswered = 0;
       return;
     }
+    if (message.t === "left" && this.#isLeaving) return this.#left();
     const act = actOf(message);
-    if (act === null) return this.#strike("bad_message");
+    if (act === null) {
+      const n = numberOf(message);
+      if (n !== null && (message.t === "patch" || message.t === "event")) this.#say({ t: "no", n, code: "protocol_violation" });
+      return this.#strike("bad_message");
+    }
     if (this.#queue.length >= MAX_QUEUED) this.#say({ t: "no", n: act.n, code: "limit_exceeded" });
     else this.#queue.push(act);
     this.#pump();
@@ -255,7 +284,9 @@ export class Bridge {
     this.#isBusy = true;
     while (this.#queue.length > 0 && !this.#isOver && !this.#isPaused) {
       const act = /** @type {Act} */ (this.#queue[0]);
+      if (act.kind === "event") this.#unsure = act;
       const outcome = await this.#send(act);
+      if (outcome.ok || outcome.code !== "lost") this.#unsure = null;
       if (this.#isOver) return; // what was not said to be done is carried
       if (!outcome.ok && outcome.code === "version_conflict") await this.#catchUp(outcome.detail);
       else if (!this.#settle(act, outcome)) return;
@@ -284,12 +315,17 @@ export class Bridge {
   #answer(act, outcome) {
     this.#queue.shift();
     if (!outcome.ok) {
-      if (act.n !== null) this.#say({ t: "no", n: act.n, code: outcome.code, detail: outcome.detail });
+      this.#sayOf(act, { t: "no", code: outcome.code, detail: outcome.detail });
       return;
     }
-    if (act.kind === "event") this.#say({ t: "ok", n: act.n });
+    if (act.kind === "event") this.#sayOf(act, { t: "ok" });
     else this.#confirm(act, Number(outcome.value.version));
     this.#applyHeld();
+  }
+
+  /** Answer the frame that asked, if it is still there. @param {Act} act @param {object} message */
+  #sayOf(act, message) {
+    if (act.n !== null) this.#say({ ...message, n: act.n });
   }
 
   /** @param {Act & { kind: "patch" }} act @param {number} version */
@@ -323,36 +359,4 @@ export class Bridge {
       });
     }
   }
-}
-
-/** @param {string} text @returns {any} an object that is not too deep, or undefined */
-function parsed(text) {
-  try {
-    const value = JSON.parse(text);
-    return isObject(value) && isShallow(value) ? value : undefined;
-  } catch {
-    return undefined;
-  }
-}
-
-/** @param {unknown} value */
-const isObject = (value) => typeof value === "object" && value !== null && !Array.isArray(value);
-
-/** Whether a value is at most MAX_DEPTH deep; what is deeper could not be written as text again. @param {unknown} value */
-function isShallow(value) {
-  let level = [value];
-  for (let depth = 0; level.length > 0; depth += 1) {
-    if (depth > MAX_DEPTH) return false;
-    level = level.flatMap((one) => (typeof one === "object" && one !== null ? Object.values(one) : []));
-  }
-  return true;
-}
-
-/** @param {any} message @returns {(Act & { n: number }) | null} */
-function actOf(message) {
-  const { t, n } = message;
-  if (!Number.isSafeInteger(n) || n < 1) return null;
-  if (t === "patch" && isObject(message.patch)) return { kind: "patch", n, patch: message.patch };
-  const { name, body } = message;
-  return t === "event" && typeof name === "string" && isObject(body) ? { kind: "event", n, name, body } : null;
 }

@@ -4,18 +4,27 @@
  * 2. An ask made while there is no link waits for the next one. One whose link ends before its reply ends as `lost`: nobody knows whether
  *    it was done, and it is not sent again by itself.
  * 3. A refused token ends it: asking again with the same one would change nothing.
+ * 4. What the host would not read (too long, half a character) is not sent: it would end the link, and with it every ask on the way.
+ * 5. A link over which nothing comes is no link: while the page is looked at, a small question is asked every BEAT_MS, and who waits for
+ *    its answer longer than MISSED beats is told. Counted in beats, so that a machine that slept is not taken for a host that did.
  */
 /** @import { Outcome } from "./types.d.ts" */
 
 const FIRST_WAIT_MS = 250;
 const LONGEST_WAIT_MS = 8000;
 const REFUSED = 4401;
+const NO_ROOM = 1013;
 const MAX_QUEUED = 200;
+const MAX_BYTES = 256 * 1024 - 32; // as the host takes them, less room for the number
+const HALF_CHARACTER = /(?<!\\)(?:\\\\)*\\ud[89a-f]/; // how JSON writes one
+const BEAT_MS = 5000;
+const MISSED = 3;
 
 export class Connection {
   /**
    * @param {string} url @param {() => object} greeting the first message, with the token
-   * @param {{ message: (message: any) => void, link: (state: "connecting" | "open" | "away" | "refused") => void }} told
+   * @param {{ message: (message: any) => void, link: (state: "connecting" | "open" | "away" | "crowded" | "refused") => void,
+   *   stuck: (isStuck: boolean) => void }} told
    */
   constructor(url, greeting, told) {
     this.url = url;
@@ -31,6 +40,9 @@ export class Connection {
     this.asked = new Map();
     /** @type {{ message: object, settle: (outcome: Outcome) => void }[]} */
     this.queued = [];
+    this.missed = 0;
+    this.isBeating = false;
+    setInterval(() => this.#beat(), BEAT_MS);
   }
 
   /** Open it, or try again now. */
@@ -45,10 +57,22 @@ export class Connection {
     socket.onclose = (event) => this.#closed(event.code);
   }
 
+  /** Give up a link over which nothing comes, and open another. */
+  openAnew() {
+    const socket = this.socket;
+    if (socket === null) return this.open();
+    socket.onclose = socket.onmessage = null; // a peer that does not answer does not close either
+    socket.close();
+    this.#closed(0);
+    this.open();
+  }
+
   /** Ask the host; never rejects. @param {object} message without its id @returns {Promise<Outcome>} */
   request(message) {
     return new Promise((settle) => {
-      if (this.isOpen) this.#ask(message, settle);
+      const code = whyNot(JSON.stringify(message));
+      if (code) settle({ ok: false, code });
+      else if (this.isOpen) this.#ask(message, settle);
       else if (this.queued.length < MAX_QUEUED) this.queued.push({ message, settle });
       else settle({ ok: false, code: "lost" });
     });
@@ -56,7 +80,25 @@ export class Connection {
 
   /** Say something that is not answered. @param {object} message */
   tell(message) {
-    if (this.isOpen) this.socket?.send(JSON.stringify(message));
+    const text = JSON.stringify(message);
+    if (this.isOpen && !whyNot(text)) this.socket?.send(text);
+  }
+
+  #beat() {
+    if (!this.isOpen || (document.hidden && !this.isBeating)) return;
+    if (this.isBeating) {
+      this.missed += 1;
+      if (this.missed === MISSED) this.told.stuck(true);
+      return;
+    }
+    this.isBeating = true;
+    void this.request({ op: "ask", type: "kernel.status" }).then(() => this.#heard());
+  }
+
+  #heard() {
+    this.isBeating = false;
+    if (this.missed >= MISSED) this.told.stuck(false);
+    this.missed = 0;
   }
 
   /** @param {object} message @param {(outcome: Outcome) => void} settle */
@@ -85,6 +127,7 @@ export class Connection {
 
   /** @param {number} code */
   #closed(code) {
+    const wasOpen = this.isOpen;
     this.socket = null;
     this.isOpen = false;
     for (const settle of this.asked.values()) settle({ ok: false, code: "lost" });
@@ -93,10 +136,17 @@ export class Connection {
       this.told.link("refused");
       return;
     }
-    this.told.link("away");
+    this.told.link(code === NO_ROOM && !wasOpen ? "crowded" : "away");
     this.timer = setTimeout(() => this.open(), this.wait * (0.75 + Math.random() / 2));
     this.wait = Math.min(this.wait * 2, LONGEST_WAIT_MS);
   }
+}
+
+/** The code with which a message is not sent, or "". @param {string} text */
+function whyNot(text) {
+  if (HALF_CHARACTER.test(text)) return "protocol_violation";
+  const isLong = text.length > MAX_BYTES || (text.length > MAX_BYTES / 3 && new TextEncoder().encode(text).length > MAX_BYTES);
+  return isLong ? "limit_exceeded" : "";
 }
 
 /** @param {{ value?: any, receipt?: any, lost?: boolean }} reply @returns {Outcome} */

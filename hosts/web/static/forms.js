@@ -11,7 +11,7 @@ import { EMPTY_FORM } from "./store.js";
 import { wordsOfCode } from "./i18n/words.js";
 
 const SAVE_AFTER_MS = 400;
-const NUMBER = /^-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?$/;
+export const NUMBER = /^-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?$/;
 const FIELD_POINTER = "/answer/fields/";
 
 export class Forms {
@@ -62,7 +62,7 @@ export class Forms {
     const form = this.of(id);
     const errors = { ...form.errors };
     delete errors[field];
-    this.page.store.setForm(id, { values: { ...form.values, [field]: text }, errors, trouble: "" });
+    this.page.store.setForm(id, { values: { ...form.values, [field]: text.toWellFormed() }, errors, trouble: "" });
     this.#saveSoon(id);
   }
 
@@ -98,8 +98,9 @@ export class Forms {
     if (this.of(id).isSent) return;
     clearTimeout(this.timers.get(id));
     this.page.store.setForm(id, { isSent: true, errors: {}, trouble: "" });
+    this.page.noteAnswered(id);
     const outcome = await this.page.ask("interaction.answer", { interaction_id: id, answer, shown_digest: question.shown_digest });
-    if (outcome.ok) return;
+    if (outcome.ok) return this.page.noteAnswered(id); // as the view that it was sent by in the end
     const detail = outcome.detail ?? {};
     const field = (detail.pointer ?? "").startsWith(FIELD_POINTER) ? (detail.pointer ?? "").slice(FIELD_POINTER.length) : "";
     const isNamed = (question.request.fields ?? []).some((one) => one.id === field);

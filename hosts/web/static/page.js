@@ -7,6 +7,7 @@
 import { Connection } from "./connection.js";
 import { Forms } from "./forms.js";
 import { setLanguage, t, wordsOfCode } from "./i18n/words.js";
+import { ofBrowser, ofTab } from "./kept.js";
 import * as mirrors from "./mirror.js";
 import { provide, stopProviding } from "./providers.js";
 import { Store, firstState } from "./store.js";
@@ -18,21 +19,32 @@ const TOAST_MS = 8000;
 const MAX_TOASTS = 4;
 const READ_AFTER_MS = 150;
 const PAGE_OF_MESSAGES = 50;
+const KEEP_LINE_AFTER_MS = 150;
+const MAX_LINE = 65_536; // as the host takes
+const MAX_ANSWERED = 200;
 export const KEPT_TOKEN = "lineup.token"; // of this tab and this port
+const KEPT_TAB = "lineup.tab";
+const KEPT_ANSWERED = "lineup.answered";
 
 export class Page {
   /** @param {{ url: string, token: string, lang: Language, theme: PageState["theme"] }} begin */
   constructor(begin) {
-    this.store = new Store({ ...firstState(), lang: begin.lang, theme: begin.theme });
+    this.store = new Store({ ...firstState(), lang: begin.lang, theme: begin.theme, answered: answeredHere() });
     this.forms = new Forms(this);
     this.keys = 0;
     this.token = begin.token;
     /** @type {ReturnType<typeof setTimeout> | undefined} */
     this.reading = undefined;
+    this.tab = ofTab.get(KEPT_TAB) ?? [...crypto.getRandomValues(new Uint32Array(4))].map((part) => part.toString(36)).join("-");
+    ofTab.set(KEPT_TAB, this.tab);
+    /** @type {ReturnType<typeof setTimeout> | undefined} */
+    this.keepingLine = undefined;
+    this.wasWelcome = false;
     setLanguage(begin.lang);
-    this.connection = new Connection(begin.url, () => ({ op: "auth", token: this.token, lang: this.store.state.lang }), {
+    this.connection = new Connection(begin.url, () => ({ op: "auth", token: this.token, lang: this.store.state.lang, tab: this.tab }), {
       message: (message) => this.#take(message),
       link: (link) => this.store.set(link === "open" ? { link } : { link, phase: "connecting" }),
+      stuck: (isStuck) => this.store.set({ isStuck }),
     });
   }
 
@@ -69,9 +81,12 @@ export class Page {
   #welcome(message) {
     if (message.token) {
       this.token = String(message.token); // the browser was opened with one that opens only once
-      sessionStorage.setItem(KEPT_TOKEN, this.token);
+      ofTab.set(KEPT_TOKEN, this.token);
     }
     this.store.set({ isDemo: Boolean(message.demo) });
+    if (this.wasWelcome || this.state.line !== "") this.keepLine();
+    else this.store.set({ line: String(message.line ?? "") });
+    this.wasWelcome = true;
   }
 
   /** @param {any} message */
@@ -79,11 +94,10 @@ export class Page {
     const before = this.state.mirror;
     const mirror = mirrors.fromSnapshot(message.state, before);
     const isNew = before === null || before.kernel.epoch !== mirror.kernel.epoch;
-    const ownViews = new Set([...this.state.ownViews, message.view_id]);
     const hasOlder = isNew ? message.state.messages.length > 0 : this.state.hasOlder;
     this.store.set({
       mirror,
-      ownViews,
+      viewId: String(message.view_id ?? ""),
       hasOlder,
       links: this.state.links + 1,
       phase: "up",
@@ -161,12 +175,32 @@ export class Page {
 
   /** Start the kernel, or open the link, again now. */
   retry() {
-    if (this.state.link === "open") this.connection.tell({ op: "retry" });
+    if (this.state.isStuck && this.state.phase === "up") this.connection.openAnew();
+    else if (this.state.link === "open") this.connection.tell({ op: "retry" });
     else this.connection.open();
   }
 
-  /** Say a text to the Agent. @param {string} text */
-  async say(text) {
+  /** What is half typed to the Agent. The host keeps it for this tab, in memory: through a reload, not longer. @param {string} line */
+  write(line) {
+    this.store.set({ line });
+    clearTimeout(this.keepingLine);
+    this.keepingLine = setTimeout(() => this.keepLine(), KEEP_LINE_AFTER_MS);
+  }
+
+  keepLine() {
+    this.connection.tell({ op: "line", text: this.state.line.slice(0, MAX_LINE).toWellFormed() });
+  }
+
+  /** It was answered by this tab, as the view it is now: that number is another's in the next kernel. @param {string} id */
+  noteAnswered(id) {
+    const answered = new Map([...this.state.answered].slice(1 - MAX_ANSWERED)).set(id, this.state.viewId);
+    this.store.set({ answered });
+    ofTab.set(KEPT_ANSWERED, JSON.stringify([...answered]));
+  }
+
+  /** Say a text to the Agent. @param {string} written */
+  async say(written) {
+    const text = written.toWellFormed(); // half a character cannot travel; it is drawn as this sign here too
     const key = ++this.keys;
     const after = Math.max(0, ...(this.state.mirror?.messages.keys() ?? []));
     this.store.set({ past: null, outgoing: [...this.state.outgoing, { key, text, state: "sending", after }] });
@@ -296,14 +330,23 @@ export class Page {
   /** @param {Language} lang */
   speak(lang) {
     setLanguage(lang);
-    localStorage.setItem("lineup.lang", lang);
+    ofBrowser.set("lineup.lang", lang);
     this.store.set({ lang });
   }
 
   /** @param {PageState["theme"]} theme */
   look(theme) {
-    localStorage.setItem("lineup.theme", theme);
+    ofBrowser.set("lineup.theme", theme);
     this.store.set({ theme });
+  }
+}
+
+/** What this tab answered: the view it was then, by question. @returns {Map<string, string>} */
+function answeredHere() {
+  try {
+    return new Map(JSON.parse(ofTab.get(KEPT_ANSWERED) ?? "[]"));
+  } catch {
+    return new Map(); // somebody else's
   }
 }
 

@@ -114,7 +114,7 @@ class Slot {
   linked(link) {
     const isNew = this.#link !== null && this.#link !== link;
     this.#link = link;
-    if (isNew) this.#bridge?.end("link");
+    if (isNew) void this.#bridge?.leave();
   }
 
   leave() {
@@ -140,7 +140,7 @@ class Slot {
   /** @param {End} why @param {Act[]} left @param {string} mount */
   #ended(why, left, mount) {
     this.#bridge = null;
-    this.#carried = why === "closed" ? [] : left;
+    this.#carried = why === "closed" ? [] : left.filter((act) => act.kind === "patch" || why === "link");
     if (why !== "link" && why !== "taken_over" && why !== "closed") this.send({ op: "surface.unmount", mount });
     if (why === "left") return;
     const isFree = why === "link" || (why !== "taken_over" && why !== "closed" && performance.now() - this.#againAt >= AGAIN_MS);

@@ -145,6 +145,7 @@ export interface AppSummary {
   description: string;
   enabled: boolean;
   tools: { tool_id: string; title: string; enabled: boolean }[];
+  may_ask?: boolean;
 }
 export interface SessionSummary {
   number: number;
@@ -192,9 +193,11 @@ export interface AuditRow {
   number?: number;
   code?: string;
   count?: number;
+  cause?: number;
 }
 export interface Explained {
   what: string;
+  summary: { [name: string]: Json };
   kind: string;
   state: string;
   sentences: { text: string; seqs: number[] }[];
@@ -272,13 +275,19 @@ export type PanelName = "" | "activity" | "apps" | "help" | "history" | "parked"
 export type Language = "en" | "zh";
 
 export interface PageState {
-  link: "connecting" | "open" | "away" | "refused";
+  link: "connecting" | "open" | "away" | "crowded" | "refused";
   phase: "connecting" | "up" | "ended" | "failed";
   code: string;
   hint: string;
   links: number;
   isDemo: boolean;
-  ownViews: ReadonlySet<string>;
+  viewId: string;
+  /** What this tab answered: the view it was then, by question. */
+  answered: ReadonlyMap<string, string>;
+  /** What is half typed to the Agent. */
+  line: string;
+  /** The link stands, and nothing comes over it. */
+  isStuck: boolean;
   mirror: Mirror | null;
   hasOlder: boolean;
   isLoadingOlder: boolean;

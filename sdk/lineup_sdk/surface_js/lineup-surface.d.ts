@@ -47,6 +47,17 @@ interface LineupSurface {
    * themselves.
    */
   onLook(listener: (look: LineupLook) => void): void;
+  /**
+   * Be told that this document is about to be replaced by a new one (the kernel was away and is back): what is begun and not yet a patch,
+   * such as a line under the pen, is lost unless it is said now. What is said here still counts; there is no time to wait for an answer.
+   */
+  onLeave(listener: () => void): void;
   readonly theme: "light" | "dark";
   readonly lang: "en" | "zh";
+  /**
+   * Of the words of several languages, those of the person's: `const WORDS = { en: { title: "Tasks" }, zh: { title: "任务" } }`, then
+   * `surface.inLanguage(WORDS).title` where something is drawn, and drawn again in `onLook`. A language that is not given is English.
+   * Every language has the members of the English words, in the same types.
+   */
+  inLanguage<Words>(words: { readonly en: Words; readonly zh?: NoInfer<Words> }): Words;
 }

@@ -125,7 +125,9 @@ class Life:
 
     def _take(self, frame: JsonObject) -> None:
         request_id = frame.get("id")
-        if type(request_id) is int and (frame.get("type") in UNGRANTED_TYPES or frame.keys() & IDENTITY_KEYS):
+        name = frame.get("type")
+        is_ungranted = type(name) is str and name in UNGRANTED_TYPES  # what is no text may have no hash to look for
+        if type(request_id) is int and (is_ungranted or frame.keys() & IDENTITY_KEYS):
             self._send_receipt(request_id, Refused(Code.CAPABILITY_DENIED))
             return
         message, parsed_id = parse_frame(frame, FROM_WORKER)

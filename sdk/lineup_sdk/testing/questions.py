@@ -56,11 +56,11 @@ class FakeQuestions:
         """Take a question. Raises: Refused(tool_input_invalid)."""
         request = dict(message.request)
         kind = request.pop("kind", None)
-        if kind not in KINDS:
+        if type(kind) is not str or kind not in KINDS:
             raise Refused(Code.TOOL_INPUT_INVALID, {"pointer": "/request", "expected": "a request of a known kind"})
         question = FakeQuestion(
             interaction_id=f"int_fake_{len(self.kept) + 1}",
-            kind=str(kind),
+            kind=kind,
             request=request,
             parent_call_id=message.parent_call_id,
             presentation=message.presentation,

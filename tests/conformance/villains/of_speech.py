@@ -108,6 +108,16 @@ class LogsWithoutEnd(SpeaksLate):
         self.send(LogWrite(stream="log", text="x" * 9_000))
 
 
+class LogsOntoAList(SpeaksLate):
+    """Writes a log line of a stream that is no text."""
+
+    clause = "2.10"
+    fails = frozenset({183, 187})
+
+    def speak(self) -> None:
+        self.send_frame({"type": "log.write", "stream": ["log"], "text": "x"})
+
+
 class NamesNothing(SpeaksLate):
     """Asks for a call without a name."""
 

@@ -177,13 +177,22 @@ def _processes_in(inode: str) -> list[int]:
 
 
 async def test_closing_a_zygote_leaves_no_process_and_no_descriptor():
-    before = len(os.listdir("/proc/self/fd"))
+    before, known = len(os.listdir("/proc/self/fd")), _children()
     for _ in range(3):
         async with open_zygote() as zygote, open_spares(zygote, 2):
             captive = await capture(zygote)
             await captive.end()
     assert len(os.listdir("/proc/self/fd")) == before
-    assert [c for c in psutil.Process().children(recursive=True) if c.name().startswith("lineup")] == []
+    assert [child for child in _children() - known if child.name().startswith("lineup")] == []
+
+
+def _children() -> set[psutil.Process]:
+    """All below this process: other tests of the run may have kernels of theirs, and ends that nobody took yet."""
+    return set(psutil.Process().children(recursive=True))
+
+
+def _workers_of(zygote: Zygote) -> set[int]:
+    return {child.pid for child in psutil.Process(zygote.pid).children(recursive=True) if child.name() == "lineup-worker"}
 
 
 async def test_an_asker_that_gives_up_leaves_no_process():
@@ -194,7 +203,7 @@ async def test_an_asker_that_gives_up_leaves_no_process():
                 await zygote.spawn()
         ready = await spawn_ready(zygote)
         with trio.fail_after(30):
-            while [c for c in psutil.Process().children(recursive=True) if c.name() == "lineup-worker" and c.pid != ready.process.pid]:
+            while _workers_of(zygote) - {ready.process.pid}:
                 await trio.lowlevel.checkpoint()
         ready.channel.close()
         await ready.process.wait_exited()
@@ -207,7 +216,7 @@ async def test_a_spare_that_died_while_it_waited_is_not_handed_out():
         with trio.fail_after(30):
             while spares._get.statistics().current_buffer_used < 2:  # both wait, hello read
                 await trio.lowlevel.checkpoint()
-        waiting = [c.pid for c in psutil.Process().children(recursive=True) if c.name() == "lineup-worker"]
+        waiting = _workers_of(zygote)
         for pid in waiting:
             os.kill(pid, signal.SIGKILL)
         with trio.fail_after(30):

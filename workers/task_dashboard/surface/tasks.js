@@ -2,6 +2,16 @@
 // the list follows the state. An unfinished task is closed only after its own question is answered.
 /// <reference path="../../../sdk/lineup_sdk/surface_js/lineup-surface.d.ts" />
 
+/** @typedef {{ title: string, state: string, [name: string]: LineupJson }} Task */
+/** @typedef {"pending" | "running" | "blocked" | "completed" | "cancelled" | "failed"} TaskState */
+/**
+ * @typedef {{
+ *   title: string, list: string, empty: string, counts: (open: number, ended: number) => string, states: Record<TaskState, string>,
+ *   close: (title: string) => string, ask: string, yes: string, no: string, progress: (title: string) => string, refused: string,
+ * }} Words
+ */
+
+/** @type {Record<LineupLook["lang"], Words>} */
 const WORDS = {
   en: {
     title: "Task Dashboard",
@@ -33,14 +43,18 @@ const WORDS = {
 const ENDED = new Set(["completed", "cancelled", "failed"]);
 
 const { surface } = lineup;
-const words = () => WORDS[surface.lang];
+const words = () => surface.inLanguage(WORDS);
 
-/** An element with properties, attributes (aria-*, role) and children. */
+/**
+ * An element with properties, attributes (aria-*, role) and children.
+ * @template {keyof HTMLElementTagNameMap} Tag
+ * @param {Tag} tag @param {{ [name: string]: unknown }} [given] @param {Node[]} children
+ */
 function el(tag, given = {}, ...children) {
   const made = document.createElement(tag);
   for (const [name, value] of Object.entries(given)) {
-    if (name in made) made[name] = value;
-    else made.setAttribute(name, value);
+    if (name in made) Object.assign(made, { [name]: value });
+    else made.setAttribute(name, String(value));
   }
   made.append(...children);
   return made;
@@ -58,7 +72,9 @@ const rows = new Map();
 
 /** One task in the list; it stays the same element as long as the task is there, so that focus stays. */
 class Row {
-  constructor(taskId) {
+  /** @param {string} taskId @param {Task} task */
+  constructor(taskId, task) {
+    this.task = task;
     this.taskId = taskId;
     this.title = el("h2");
     this.state = el("span", { className: "state" });
@@ -71,7 +87,7 @@ class Row {
     this.no = el("button", { type: "button", onclick: () => this.ask(false) });
     this.asking = el("div", { className: "asking", role: "alertdialog", "aria-labelledby": this.question.id, hidden: true });
     this.asking.append(this.question, this.yes, this.no);
-    this.asking.onkeydown = (event) => {
+    this.asking.onkeydown = (/** @type {KeyboardEvent} */ event) => {
       if (event.key === "Escape") this.ask(false);
     };
     this.measure = el("div", { className: "measure" }, this.bar, this.percent);
@@ -79,19 +95,21 @@ class Row {
     this.root = el("li", {}, head, this.description, this.measure, this.asking);
   }
 
+  /** @param {Task} task */
   show(task) {
-    const isNew = this.task !== undefined && this.task.state !== task.state;
+    const isNew = this.task.state !== task.state;
+    const told = typeof task.progress === "number" ? task.progress : null;
     this.task = task;
     const { states, close, ask, yes, no, progress } = words();
     this.root.dataset.state = task.state;
     this.title.textContent = task.title;
-    this.state.textContent = states[task.state] ?? task.state;
-    this.description.textContent = task.description ?? "";
-    this.description.hidden = !task.description;
-    this.measure.hidden = task.progress === undefined;
-    this.bar.value = task.progress ?? 0;
+    this.state.textContent = new Map(Object.entries(states)).get(task.state) ?? task.state;
+    this.description.textContent = typeof task.description === "string" ? task.description : "";
+    this.description.hidden = !this.description.textContent;
+    this.measure.hidden = told === null;
+    this.bar.value = told ?? 0;
     this.bar.setAttribute("aria-label", progress(task.title));
-    this.percent.textContent = `${Math.round(task.progress ?? 0)} %`;
+    this.percent.textContent = `${Math.round(told ?? 0)} %`;
     this.close.setAttribute("aria-label", close(task.title));
     this.close.title = close(task.title);
     this.question.textContent = ask;
@@ -110,11 +128,13 @@ class Row {
     else this.ask(true);
   }
 
+  /** @param {boolean} isAsked */
   ask(isAsked) {
     this.asking.hidden = !isAsked;
     (isAsked ? this.no : this.close).focus();
   }
 
+  /** @param {"cancel" | "remove"} name */
   async act(name) {
     this.yes.disabled = this.close.disabled = true;
     try {
@@ -126,34 +146,43 @@ class Row {
   }
 }
 
+/** @param {LineupJson} one @returns {one is Task} */
 function isTask(one) {
-  return typeof one === "object" && one !== null && typeof one.title === "string" && typeof one.state === "string";
+  return typeof one === "object" && one !== null && !Array.isArray(one) && typeof one.title === "string" && typeof one.state === "string";
 }
 
+/** What of a state can be shown: the open ones before the ended, each in its order. @param {LineupState} state */
+function tasksOf(state) {
+  const given = Object.entries(state.tasks ?? {});
+  const tasks = given.flatMap(([id, one]) => (isTask(one) ? [{ id, task: one, isOpen: !ENDED.has(one.state) }] : []));
+  const orderOf = (/** @type {Task} */ task) => (typeof task.order === "number" ? task.order : 0);
+  return tasks.sort((a, b) => Number(b.isOpen) - Number(a.isOpen) || orderOf(a.task) - orderOf(b.task));
+}
+
+/** @param {LineupState} state */
 function draw(state) {
-  const tasks = Object.entries(state.tasks ?? {}).filter(([, task]) => isTask(task));
-  const isOpen = ([, task]) => !ENDED.has(task.state);
-  tasks.sort((a, b) => isOpen(b) - isOpen(a) || (a[1].order ?? 0) - (b[1].order ?? 0));
-  const known = new Set(tasks.map(([id]) => id));
+  const tasks = tasksOf(state);
+  const known = new Set(tasks.map(({ id }) => id));
   for (const [id, row] of rows) {
     if (known.has(id)) continue;
     if (row.root.contains(document.activeElement)) list.querySelector("button")?.focus();
     row.root.remove();
     rows.delete(id);
   }
-  tasks.forEach(([id, task], place) => {
-    if (!rows.has(id)) rows.set(id, new Row(id));
-    const row = rows.get(id);
+  tasks.forEach(({ id, task }, place) => {
+    const row = rows.get(id) ?? new Row(id, task);
+    rows.set(id, row);
     row.show(task);
     if (list.children[place] !== row.root) list.insertBefore(row.root, list.children[place] ?? null);
   });
-  const open = tasks.filter(isOpen).length;
+  const open = tasks.filter(({ isOpen }) => isOpen).length;
   counts.textContent = words().counts(open, tasks.length - open);
   counts.hidden = tasks.length === 0;
   list.hidden = tasks.length === 0;
   empty.hidden = tasks.length > 0;
 }
 
+/** @type {LineupState} */
 let shown = {};
 surface.onLook(() => {
   const { title, list: named, empty: nothing } = words();

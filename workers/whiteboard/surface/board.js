@@ -13,66 +13,108 @@ const MAX_PART = 30_000; // characters of one patch; the kernel takes 48 KiB
 
 // --- the boards, and what is done on one
 
+/** @typedef {{ status: "open" | "submitted" | "cancelled", [name: string]: LineupJson }} Board */
+/** @typedef {"pen" | "eraser" | "text"} Tool */
+/** @typedef {[x: number, y: number]} Place */
+
+/** @type {LineupState} */
 let state = {};
+/** @type {string | null} */
 let shownId = null;
+/** @type {Tool} */
 let tool = "pen";
 let color = COLORS[0];
 let width = 1; // which of the widths
-let line = null; // raw points of the stroke under the pen
-let erased = null; // items the eraser took in this move
-let wiped = null; // where it was last
-let cursor = null; // of the keyboard, while it is used
+/** @type {number[] | null} Raw points of the stroke under the pen. */
+let line = null;
+/** @type {Record<Kind, LineupState> | null} What the eraser took in this move: ids with null. */
+let erased = null;
+/** @type {Place | null} Where it was last. */
+let wiped = null;
+/** @type {Place | null} Of the keyboard, while it is used. */
+let cursor = null;
 let isSending = false;
 let lastNumber = 0;
-const undos = []; // {board, kind, items: {id: given | null}}
+/** @type {{ board: string, kind: Kind, given: LineupState }[]} */
+const undos = [];
 
-const isBoard = (board) => typeof board === "object" && board !== null && ["open", "submitted", "cancelled"].includes(board.status);
-const boards = () => Object.entries(state.boards ?? {}).filter(([, board]) => isBoard(board));
-const board = () => (shownId === null ? undefined : state.boards[shownId]);
+/** @param {LineupJson | undefined} one @returns {one is Board} */
+const isBoard = (one) => isObject(one) && (one.status === "open" || one.status === "submitted" || one.status === "cancelled");
+/** @param {LineupState | undefined} whole @param {string | null} id */
+const boardIn = (whole, id) => {
+  const found = id !== null && isObject(whole?.boards) ? whole.boards[id] : undefined;
+  return isBoard(found) ? found : undefined;
+};
+const boards = () =>
+  Object.keys(isObject(state.boards) ? state.boards : {}).flatMap((id) => {
+    const found = boardIn(state, id);
+    return found ? [{ id, board: found, title: typeof found.title === "string" ? found.title : id }] : [];
+  });
+const board = () => boardIn(state, shownId);
 const isOpen = () => board()?.status === "open" && !isSending;
-const part = (value, whole) => Math.round(Math.min(Math.max(value / whole, 0), 1) * 1e4) / 1e4;
-const newId = (kind) => `${kind}${Date.now().toString(36)}-${(lastNumber += 1).toString(36)}-${Math.random().toString(36).slice(2, 8)}`;
+const part = (/** @type {number} */ value, /** @type {number} */ whole) => Math.round(Math.min(Math.max(value / whole, 0), 1) * 1e4) / 1e4;
+const newId = (/** @type {"s" | "t"} */ kind) =>
+  `${kind}${Date.now().toString(36)}-${(lastNumber += 1).toString(36)}-${Math.random().toString(36).slice(2, 8)}`;
 const nextOrder = () => (items.at(-1)?.order ?? 0) + 1;
 
+/** @param {unknown} refused */
+const codeOf = (refused) => (refused instanceof Error && "code" in refused ? String(refused.code) : "unknown");
+
+/** @param {string} boardId @param {Kind} kind @param {LineupState} given */
 async function change(boardId, kind, given) {
   for (const some of inParts(given)) {
     try {
       await surface.patch({ boards: { [boardId]: { [kind]: some } } });
     } catch (refused) {
-      tell(word("refused") + refused.code);
+      tell(words().refused + codeOf(refused));
     }
   }
 }
 
-/** So many members at a time as one patch holds. */
+/** So many members at a time as one patch holds. @param {LineupState} given */
 function inParts(given) {
-  const found = [{}];
+  /** @type {LineupState} */
+  let some = {};
+  const found = [some];
   let size = 0;
   for (const [id, one] of Object.entries(given)) {
     const weight = JSON.stringify(one).length + id.length + 8;
-    if (size > 0 && size + weight > MAX_PART) found.push({}), (size = 0);
-    found.at(-1)[id] = one;
+    if (size > 0 && size + weight > MAX_PART) {
+      some = {};
+      found.push(some);
+      size = 0;
+    }
+    some[id] = one;
     size += weight;
   }
   return found;
 }
 
+/** @param {Kind} kind @param {LineupState} given */
 function act(kind, given) {
-  const before = board()[kind] ?? {};
+  if (shownId === null) return;
+  const before = membersOf(board(), kind);
   undos.push({ board: shownId, kind, given: Object.fromEntries(Object.keys(given).map((id) => [id, before[id] ?? null])) });
   if (undos.length > MAX_UNDO) undos.shift();
   change(shownId, kind, given);
 }
 
+/** @param {Board | undefined} whole @param {Kind} kind @returns {LineupState} */
+function membersOf(whole, kind) {
+  const members = whole?.[kind];
+  return isObject(members) ? members : {};
+}
+
 function undo() {
-  const at = undos.findLastIndex((one) => one.board === shownId);
-  if (at < 0 || !isOpen()) return;
-  const [{ board: boardId, kind, given }] = undos.splice(at, 1);
-  change(boardId, kind, given);
+  const last = undos.findLast((one) => one.board === shownId);
+  if (last === undefined || !isOpen()) return;
+  undos.splice(undos.lastIndexOf(last), 1);
+  change(last.board, last.kind, last.given);
 }
 
 // --- the tools: begin, go on, end, in the board's own measure
 
+/** @param {number} x @param {number} y */
 function begin(x, y) {
   if (tool === "text") return write(x, y);
   if (tool === "eraser") erased = { strokes: {}, texts: {} };
@@ -80,6 +122,7 @@ function begin(x, y) {
   return goOn(x, y);
 }
 
+/** @param {number} x @param {number} y */
 function goOn(x, y) {
   if (erased !== null) {
     const [fromX, fromY] = wiped ?? [x, y];
@@ -87,11 +130,11 @@ function goOn(x, y) {
     for (let n = 1; n <= steps; n += 1) wipe(fromX + ((x - fromX) * n) / steps, fromY + ((y - fromY) * n) / steps);
     wiped = [x, y];
   } else if (line !== null) {
-    const from = line.slice(-2);
+    const [fromX = x, fromY = y] = line.slice(-2);
     line.push(x, y);
     Object.assign(wet, { strokeStyle: color, lineWidth: PEN_WIDTHS[width] * UNIT });
     wet.beginPath();
-    wet.moveTo(from[0], from[1]);
+    wet.moveTo(fromX, fromY);
     wet.lineTo(x, y);
     wet.stroke();
     if (line.length >= 2 * MAX_RAW_POINTS) {
@@ -101,18 +144,20 @@ function goOn(x, y) {
   }
 }
 
+/** @param {number} x @param {number} y */
 function wipe(x, y) {
   for (const item of items.filter((one) => isHit(one, x, y))) {
-    erased[item.kind][item.id] = null;
+    if (erased !== null) erased[item.kind][item.id] = null;
     drop(item.key);
   }
 }
 
 function end() {
   if (erased !== null) {
-    const taken = erased;
+    const { strokes, texts } = erased;
     erased = wiped = null;
-    for (const [kind, given] of Object.entries(taken)) if (Object.keys(given).length > 0) act(kind, given);
+    if (Object.keys(strokes).length > 0) act("strokes", strokes);
+    if (Object.keys(texts).length > 0) act("texts", texts);
   } else if (line !== null) {
     const points = simplified(line, 0.5).map((value, n) => part(value, n % 2 ? HEIGHT : WIDTH));
     const isDot = points.length === 4 && points[0] === points[2] && points[1] === points[3];
@@ -123,6 +168,7 @@ function end() {
   drawCursor();
 }
 
+/** @param {number} x @param {number} y */
 function write(x, y) {
   const size = TEXT_SIZES[width] * UNIT;
   const place = { left: `${x * scale}px`, top: `${(y - size * 1.1) * scale}px`, fontSize: `${size * scale}px`, color };
@@ -132,18 +178,20 @@ function write(x, y) {
   field.focus();
 }
 
+/** The field is done with: what stands in it becomes a text, or nothing. @param {boolean} isKept */
 function written(isKept) {
   if (field.hidden) return;
   const text = field.value.trim();
   field.hidden = true;
   if (isKept && text && isOpen()) {
-    const at = JSON.parse(field.dataset.at);
+    const at = JSON.parse(field.dataset.at ?? "[]");
     act("texts", { [newId("t")]: { text, color, size: TEXT_SIZES[width], at, order: nextOrder() } });
   }
 }
 
 // --- pointer and keys on the drawing area
 
+/** @param {PointerEvent} event @returns {Place} */
 const placeOf = (event) => [event.offsetX / scale, event.offsetY / scale];
 
 upper.onpointerdown = (event) => {
@@ -163,6 +211,7 @@ upper.onpointerup = upper.onpointercancel = (event) => {
   if (event.isPrimary && cursor === null) end();
 };
 
+/** @type {{ [key: string]: Place }} */
 const MOVES = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
 
 upper.onkeydown = (event) => {
@@ -178,7 +227,7 @@ upper.onkeydown = (event) => {
     if (line !== null) end();
     else begin(...cursor);
     if (erased !== null) end();
-    if (line !== null) tell(word("down"));
+    if (line !== null) tell(words().down);
   } else if (event.key === "Escape" && line !== null) {
     line = null;
   } else return;

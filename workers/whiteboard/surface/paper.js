@@ -10,14 +10,34 @@ const ERASER = 12; // how near, in the board's own measure
 
 // --- items: what of the state can be drawn, in the board's own measure
 
-const isNumber = (value) => typeof value === "number" && Number.isFinite(value);
-const colorOf = (item) => (/^#[0-9a-f]{6}$/i.test(item.color) ? item.color : "#000000");
-const orderOf = (item) => (isNumber(item.order) ? item.order : 0);
-const withPlaces = (places) => (Array.isArray(places) && places.length % 2 === 0 && places.every(isNumber) ? places : []);
-const inner = document.createElement("canvas").getContext("2d"); // measures texts
+/** @typedef {"strokes" | "texts"} Kind */
+/** @typedef {[left: number, top: number, right: number, bottom: number]} Box */
+/** @typedef {{ id: string, key: string, order: number, color: string, points: number[], box: Box }} Drawable */
+/** @typedef {Drawable & { kind: "strokes", width: number, path: Path2D }} Stroke */
+/** @typedef {Drawable & { kind: "texts", size: number, text: string }} Written */
+/** @typedef {Stroke | Written} Item */
 
+/** @param {LineupJson | undefined} value @returns {value is LineupState} */
+const isObject = (value) => typeof value === "object" && value !== null && !Array.isArray(value);
+/** @param {LineupJson | undefined} value @returns {value is number} */
+const isNumber = (value) => typeof value === "number" && Number.isFinite(value);
+const colorOf = (/** @type {LineupState} */ { color }) => (typeof color === "string" && /^#[0-9a-f]{6}$/i.test(color) ? color : "#000000");
+const orderOf = (/** @type {LineupState} */ { order }) => (isNumber(order) ? order : 0);
+const placesOf = (/** @type {LineupJson | undefined} */ places) =>
+  Array.isArray(places) && places.length % 2 === 0 && places.every(isNumber) ? places : [];
+const inner = penOf(document.createElement("canvas")); // measures texts
+
+/** @param {HTMLCanvasElement} canvas */
+function penOf(canvas) {
+  const pen = canvas.getContext("2d");
+  if (pen === null) throw new Error("this browser draws nothing");
+  return pen;
+}
+
+/** @param {string} id @param {LineupJson | undefined} given @returns {Stroke | null} */
 function strokeOf(id, given) {
-  const places = withPlaces(given?.points);
+  if (!isObject(given)) return null;
+  const places = placesOf(given.points);
   if (places.length < 2) return null;
   const width = (isNumber(given.width) ? given.width : 2) * UNIT;
   const points = places.map((part, n) => Math.min(Math.max(part, 0), 1) * (n % 2 ? HEIGHT : WIDTH));
@@ -28,9 +48,11 @@ function strokeOf(id, given) {
   return { id, kind: "strokes", key: `strokes/${id}`, order: orderOf(given), color: colorOf(given), width, points, path, box };
 }
 
+/** @param {string} id @param {LineupJson | undefined} given @returns {Written | null} */
 function textOf(id, given) {
-  const [x, y] = withPlaces(given?.at);
-  if (y === undefined || typeof given.text !== "string" || !given.text.trim()) return null;
+  if (!isObject(given)) return null;
+  const [x, y] = placesOf(given.at);
+  if (x === undefined || y === undefined || typeof given.text !== "string" || !given.text.trim()) return null;
   const size = (isNumber(given.size) ? given.size : 20) * UNIT;
   const text = given.text.trim().split(/\s+/).join(" ").slice(0, 200);
   inner.font = `${size}px sans-serif`;
@@ -39,7 +61,9 @@ function textOf(id, given) {
   return { id, kind: "texts", key: `texts/${id}`, order: orderOf(given), color: colorOf(given), size, text, points, box: boxOf(points, 2) };
 }
 
+/** @param {number[]} points @param {number} margin */
 function boxOf(points, margin) {
+  /** @type {Box} */
   const box = [Infinity, Infinity, -Infinity, -Infinity];
   for (let n = 0; n < points.length; n += 2) {
     box[0] = Math.min(box[0], points[n] - margin);
@@ -50,10 +74,11 @@ function boxOf(points, margin) {
   return box;
 }
 
-const meet = (a, b) => a[0] <= b[2] && b[0] <= a[2] && a[1] <= b[3] && b[1] <= a[3];
+const meet = (/** @type {Box} */ a, /** @type {Box} */ b) => a[0] <= b[2] && b[0] <= a[2] && a[1] <= b[3] && b[1] <= a[3];
 
+/** @param {Item} item @param {number} x @param {number} y */
 function isHit(item, x, y) {
-  const near = ERASER + (item.width ?? 0) / 2;
+  const near = ERASER + (item.kind === "strokes" ? item.width / 2 : 0);
   if (!meet(item.box, [x - near, y - near, x + near, y + near])) return false;
   if (item.kind === "texts") return true;
   const { points } = item;
@@ -62,7 +87,10 @@ function isHit(item, x, y) {
   return false;
 }
 
-/** From a place to the piece of a line between two of its points. */
+/**
+ * From a place to the piece of a line between two of its points.
+ * @param {number[]} points @param {number} from @param {number} to @param {number} x @param {number} y
+ */
 function distance(points, from, to, x, y) {
   const [ax, ay, dx, dy] = [points[from], points[from + 1], points[to] - points[from], points[to + 1] - points[from + 1]];
   const length = dx * dx + dy * dy;
@@ -70,12 +98,16 @@ function distance(points, from, to, x, y) {
   return Math.hypot(ax + part * dx - x, ay + part * dy - y);
 }
 
-/** The points a line needs so that it is nowhere farther than `most` from where it was (Douglas and Peucker). */
+/**
+ * The points a line needs so that it is nowhere farther than `most` from where it was (Douglas and Peucker).
+ * @param {number[]} points @param {number} most
+ */
 function simplified(points, most) {
   const kept = new Set([0, points.length - 2]);
+  /** @type {[number, number][]} */
   const open = [[0, points.length - 2]];
-  while (open.length > 0) {
-    const [from, to] = open.pop();
+  for (let piece = open.pop(); piece !== undefined; piece = open.pop()) {
+    const [from, to] = piece;
     let [far, at] = [most, -1];
     for (let n = from + 2; n < to; n += 2) {
       const off = distance(points, from, to, points[n], points[n + 1]);
@@ -97,9 +129,11 @@ upper.setAttribute("aria-describedby", "help");
 const field = el("input", { type: "text", maxLength: 200, hidden: true });
 const paper = el("div", { className: "paper" }, lower, upper, field);
 const desk = el("div", { className: "desk" }, paper);
-const ink = lower.getContext("2d");
-const wet = upper.getContext("2d");
-let items = []; // of the board that is shown, in their order
+const ink = penOf(lower);
+const wet = penOf(upper);
+/** @type {Item[]} Of the board that is shown, in their order. */
+let items = [];
+/** @type {Map<string, Item>} */
 let byKey = new Map();
 let scale = 1; // CSS pixels of one measure
 
@@ -119,6 +153,7 @@ function fit() {
   repaint([0, 0, WIDTH, HEIGHT]);
 }
 
+/** @param {Item} item */
 function drawItem(item) {
   if (item.kind === "strokes") {
     ink.strokeStyle = item.color;
@@ -131,9 +166,11 @@ function drawItem(item) {
   }
 }
 
+/** @param {Box} box */
 function repaint(box) {
   const zoom = lower.width / WIDTH; // whole pixels: a seam would show where a piece was painted anew
   const [left, top] = [Math.floor(box[0] * zoom) / zoom, Math.floor(box[1] * zoom) / zoom];
+  /** @type {Box} */
   const area = [left, top, Math.ceil(box[2] * zoom) / zoom - left, Math.ceil(box[3] * zoom) / zoom - top];
   ink.save();
   ink.beginPath();
@@ -145,6 +182,7 @@ function repaint(box) {
   ink.restore();
 }
 
+/** @param {Item} item */
 function take(item) {
   const last = items.at(-1);
   byKey.set(item.key, item);
@@ -157,6 +195,7 @@ function take(item) {
   }
 }
 
+/** @param {string} key */
 function drop(key) {
   const item = byKey.get(key);
   if (item === undefined) return;
@@ -165,7 +204,7 @@ function drop(key) {
   repaint(item.box);
 }
 
-/** Take a board up anew. */
+/** Take a board up anew. @param {Board | undefined} given */
 function takeAll(given) {
   const all = [
     ...Object.entries(given?.strokes ?? {}).map(([id, one]) => strokeOf(id, one)),

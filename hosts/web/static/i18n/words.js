@@ -1,16 +1,18 @@
 /**
- * The page's words in the language that is spoken: one catalogue a language, the same keys in each (a test compares them).
+ * The page's words in the language that is spoken: one catalogue a language in two files, the same keys in each (a test compares them).
  * `{name}` in a text is filled in; a text may be a function of its parameters where a language needs more than that.
  */
 /** @import { Language } from "../types.d.ts" */
 import { EN } from "./en.js";
+import { EN_KERNEL } from "./kernel_en.js";
+import { ZH_KERNEL } from "./kernel_zh.js";
 import { ZH } from "./zh.js";
 
 /** @typedef {Readonly<Record<string, string>>} Catalogue */
 /** @typedef {Readonly<Record<string, string | number>>} Params */
 
 /** @type {Readonly<Record<Language, Catalogue>>} */
-export const CATALOGUES = { en: EN, zh: ZH };
+export const CATALOGUES = { en: { ...EN, ...EN_KERNEL }, zh: { ...ZH, ...ZH_KERNEL } };
 
 /** @type {Language} */
 let spoken = "en";
@@ -53,6 +55,8 @@ export const day = (at) =>
 /** @param {string} at RFC 3339 @returns {string} */
 export const dayAndTime = (at) =>
   new Intl.DateTimeFormat(LOCALES[spoken], { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit" }).format(new Date(at));
+/** @param {string} at RFC 3339 @returns {string} to the second */
+export const moment = (at) => new Intl.DateTimeFormat(LOCALES[spoken], { dateStyle: "short", timeStyle: "medium" }).format(new Date(at));
 /** @param {number} value */
 export const numberWords = (value) => new Intl.NumberFormat(LOCALES[spoken], { maximumFractionDigits: 6 }).format(value);
 

@@ -52,7 +52,7 @@ const stateOf = (call) => (call.cancel !== "none" && mirrors.isOpenCall(call) ? 
 /** @param {Mirror} mirror @param {CallSummary} call */
 const factsOf = (mirror, call) =>
   [
-    oneLine(mirrors.titleOf(mirror, call.app_scope), 40),
+    tOr(`builtin.${call.app_scope}`, oneLine(mirrors.titleOf(mirror, call.app_scope), 40)),
     t("activity.from", { who: tOr(`source.${call.source}`, call.source) }),
     call.attempts ? t("activity.attempt", { count: call.attempts + 1 }) : "",
     call.error_code && call.error_code !== call.status ? wordsOfCode(call.error_code) : "",
@@ -61,7 +61,7 @@ const factsOf = (mirror, call) =>
 /** @param {{ call: CallSummary, mirror: Mirror }} props */
 function Call({ call, mirror }) {
   const [isOpen, setIsOpen] = useState(false);
-  const title = oneLine(call.title || call.tool_id, 80);
+  const title = tOr(`tool.${call.tool_id}`, oneLine(call.title || call.tool_id, 80));
   const state = stateOf(call);
   const isWorking = mirrors.isOpenCall(call);
   const isQuestion = call.app_scope === "interaction";
@@ -176,10 +176,10 @@ export const AuditTable = ({ rows }) =>
             html`<tr key=${row.seq}>
               <td>${row.seq}</td>
               <td>${timeOfDay(row.at)}</td>
-              <td>${oneLine(row.speaker, 20)}</td>
-              <td>
-                ${oneLine(row.event, 60)}
-                ${row.code ? html`${" "}<span class="muted">${oneLine(row.code, 40)}</span>` : null}
+              <td>${tOr(`speaker.${row.speaker}`, oneLine(row.speaker, 20))}</td>
+              <td title=${oneLine(row.event, 60)}>
+                ${tOr(`event.${row.event}`, oneLine(row.event, 60))}
+                ${row.code ? html`${" "}<span class="muted" title=${oneLine(row.code, 40)}>${wordsOfCode(row.code)}</span>` : null}
                 ${(row.count ?? 1) > 1 ? ` ×${row.count}` : ""}
               </td>
             </tr>`,

@@ -49,7 +49,7 @@ export const OwnQuestions = ({ state, mirror, questions }) =>
               mirror=${mirror}
               question=${question}
               form=${state.forms.get(question.interaction_id) ?? EMPTY_FORM}
-              ownViews=${state.ownViews}
+              answered=${state.answered}
               heading="h3"
               where="inline"
             />`,

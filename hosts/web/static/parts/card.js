@@ -14,11 +14,11 @@ import { ChoiceForm, ConfirmForm, InputForm } from "./card_forms.js";
 import { Expires, KeepsFocus, Said } from "./basics.js";
 import { Markdown } from "./markdown.js";
 
-/** Who asks, by the kernel's word. @param {Mirror} mirror @param {Interaction} question */
-export function askerOf(mirror, question) {
+/** Who asks, by the kernel's word. @param {Mirror} mirror @param {Interaction} question @param {string} [author] of its entry */
+export function askerOf(mirror, question, author) {
   if (question.source === "runtime_policy") return t("card.lineup");
   if (question.source === "agent_tool")
-    return t(`${question.kind === "notice" ? "card.notice" : "card.asks"}${isOfDemo(mirror, question) ? "_demo" : ""}`);
+    return t(`${question.kind === "notice" ? "card.notice" : "card.asks"}${author === "demo" || isOfDemo(mirror, question) ? "_demo" : ""}`);
   const scope = question.owner_app_scope;
   return t("card.app", { app: oneLine(`${titleOf(mirror, scope)} (${scope})`, 120) });
 }
@@ -29,12 +29,13 @@ const isOfDemo = (mirror, question) =>
 
 /**
  * @typedef {object} CardProps
- * @property {Mirror} mirror @property {Interaction} question @property {Form} form @property {ReadonlySet<string>} ownViews
+ * @property {Mirror} mirror @property {Interaction} question @property {Form} form @property {ReadonlyMap<string, string>} answered
  * @property {"h2" | "h3"} heading @property {"inline" | "modal"} where
+ * @property {{ author: string }} [message] the entry it stands in, which outlives the call
  */
 
 /** @param {CardProps} props */
-export function Card({ mirror, question, form, ownViews, heading, where }) {
+export function Card({ mirror, question, form, answered, heading, where, message }) {
   const { request, kind } = question;
   const id = `${where}-${question.interaction_id}`;
   const waits = isWaiting(question);
@@ -45,7 +46,7 @@ export function Card({ mirror, question, form, ownViews, heading, where }) {
     data-question=${question.interaction_id}
   >
     <div class="card-head">
-      <span class="card-asker">${askerOf(mirror, question)}</span
+      <span class="card-asker">${askerOf(mirror, question, message?.author)}</span
       ><span class="card-number">#${question.number}</span>
       ${waits && question.expires_at ? html`<${Expires} at=${question.expires_at} />` : null}
     </div>
@@ -57,7 +58,7 @@ export function Card({ mirror, question, form, ownViews, heading, where }) {
       ? null
       : waits
       ? html`<${AnswerForm} id=${id} question=${question} form=${form} />`
-      : html`<${Ended} question=${question} ownViews=${ownViews} />`}
+      : html`<${Ended} question=${question} answered=${answered} />`}
     ${waits ? html`<${Place} question=${question} where=${where} hasFront=${mirror.focus.length > 0} />` : null}
   <//>`;
 }
@@ -95,11 +96,11 @@ function Place({ question, where, hasFront }) {
   return html`<div class="card-place"><button type="button" class="quiet" onClick=${() => move("modal")}>${t("card.modal")}</button></div>`;
 }
 
-/** What became of it, and by whom. @param {{ question: Interaction, ownViews: ReadonlySet<string> }} props */
-function Ended({ question, ownViews }) {
+/** What became of it, and by whom. @param {{ question: Interaction, answered: ReadonlyMap<string, string> }} props */
+function Ended({ question, answered }) {
   const outcome = question.result?.outcome ?? question.status;
   const answer = question.result?.answer;
-  const isElsewhere = Boolean(question.answered_by) && !ownViews.has(question.answered_by ?? "");
+  const isElsewhere = Boolean(question.answered_by) && answered.get(question.interaction_id) !== question.answered_by;
   const isAnswered = outcome === "answered" || (answer !== undefined && answer !== null);
   const word = answer?.declined ? t("card.declined") : isAnswered ? t("card.answered") : tOr(`card.${outcome}`, oneLine(outcome));
   return html`<div class="card-ended">

@@ -3,7 +3,7 @@
  * refusal beside the field it names.
  */
 /** @import { Detail, Field, Form, Interaction } from "../types.d.ts" */
-import { fieldsAnswer } from "../forms.js";
+import { NUMBER, fieldsAnswer } from "../forms.js";
 import { numberWords, t } from "../i18n/words.js";
 import { usePage } from "../page.js";
 import { html } from "../vendor/htm-preact.js";
@@ -186,7 +186,7 @@ function rangeOf(field) {
 function errorOf(field, detail, text) {
   const expected = detail.expected ?? "";
   if (expected.startsWith("a value")) return t("field.required_error");
-  if (expected === "number") return t("field.number");
+  if (expected === "number") return t(NUMBER.test(text.trim()) ? "field.number_big" : "field.number");
   if (expected.startsWith("a number within")) return t("field.range_error", { range: rangeOf(field) });
   if (expected === "one line") return t("field.line");
   const bounds = /^(\d+) to (\d+) code points$/.exec(expected);

@@ -1,40 +1,28 @@
-/** Where the person writes to the Agent. What is typed stays through reconnects and reloads of this tab until it is sent. */
+/** Where the person writes to the Agent. What is typed stays through reconnects and reloads of this tab until it is sent; no disk has it. */
 /** @import { Mirror } from "../types.d.ts" */
 import { t } from "../i18n/words.js";
 import { usePage } from "../page.js";
-import { html, useEffect, useLayoutEffect, useRef, useState } from "../vendor/htm-preact.js";
+import { html, useEffect, useLayoutEffect, useRef } from "../vendor/htm-preact.js";
 import { codePoints } from "../visible.js";
 import { Icon } from "./basics.js";
 
 const MAX_POINTS = 16_384;
 const TOLD_FROM = 15_000;
-const KEPT = "lineup.composer";
 
-/**
- * The text, kept for this tab; and taken again when something that was sent is to be edited.
- * @param {{ current: HTMLTextAreaElement | null }} box
- * @returns {[string, (text: string) => void]}
- */
-function useKeptText(box) {
-  const [text, setText] = useState(() => sessionStorage.getItem(KEPT) ?? "");
-  useEffect(() => sessionStorage.setItem(KEPT, text), [text]);
+/** @param {{ mirror: Mirror | null, text: string }} props */
+export function Composer({ mirror, text }) {
+  const page = usePage();
+  const box = useRef(/** @type {HTMLTextAreaElement | null} */ (null));
+  const setText = (/** @type {string} */ line) => page.write(line);
   useLayoutEffect(() => fit(box.current), [text]);
   useEffect(() => {
     const edit = (/** @type {any} */ event) => {
-      setText(event.detail);
+      setText(event.detail); // something that was sent is to be edited
       box.current?.focus();
     };
     window.addEventListener("lineup-edit", edit);
     return () => window.removeEventListener("lineup-edit", edit);
   }, []);
-  return [text, setText];
-}
-
-/** @param {{ mirror: Mirror | null }} props */
-export function Composer({ mirror }) {
-  const page = usePage();
-  const box = useRef(/** @type {HTMLTextAreaElement | null} */ (null));
-  const [text, setText] = useKeptText(box);
   const send = (/** @type {Event} */ event) => {
     event.preventDefault();
     if (!text.trim()) return;
@@ -52,6 +40,7 @@ export function Composer({ mirror }) {
       <textarea
         ref=${box}
         rows="1"
+        autocomplete="off"
         aria-label=${t("composer.label")}
         aria-describedby="composer-hint"
         placeholder=${t("composer.placeholder")}

@@ -13,7 +13,7 @@ export const CARD = "lineup.v1.interaction";
 export const ANSWER = "lineup.v1.interaction.answer";
 
 /**
- * @typedef {{ message: MessageSummary, mirror: Mirror, question?: Interaction, form?: Form, ownViews: ReadonlySet<string>,
+ * @typedef {{ message: MessageSummary, mirror: Mirror, question?: Interaction, form?: Form, answered: ReadonlyMap<string, string>,
  *   isFirst: boolean,
  *   summary?: string, lang: string, hasFront: boolean }} Props
  */

@@ -10,8 +10,9 @@ import { askerOf } from "./card.js";
 
 /** One word for the whole connection. @param {PageState} state */
 export function linkWord(state) {
+  if (state.link === "connecting" && state.mirror !== null) return "away"; // the next try of many
   if (state.link !== "open") return state.link;
-  return state.phase;
+  return state.isStuck && state.phase === "up" ? "stuck" : state.phase;
 }
 
 /** @param {{ state: PageState }} props */
@@ -37,7 +38,7 @@ function Banner({ state }) {
   const text = isFirst ? t("banner.first") : word === "connecting" ? t("banner.connecting") : t(`banner.${word}`, { why });
   const isAtWork = word === "connecting";
   return html`<div class=${`banner ${word === "failed" || word === "ended" ? "banner-bad" : ""}`} role=${isAtWork ? "status" : "alert"}>
-    ${isAtWork || word === "away" ? html`<span class="spinner" aria-hidden="true"></span>` : null}
+    ${isAtWork || word === "away" || word === "crowded" ? html`<span class="spinner" aria-hidden="true"></span>` : null}
     <div class="banner-words">
       <p>${text}</p>
       ${word === "failed" && state.hint ? html`<p class="muted">${visible(state.hint)}</p>` : null}

@@ -1,13 +1,12 @@
-/** What opens at the side: one of the places of the navigation; and the two dialogs that explain, the log and the why. */
+/** What opens at the side: one of the places of the navigation. */
 /** @import { PageState, PanelName } from "../types.d.ts" */
 import { t } from "../i18n/words.js";
 import { usePage } from "../page.js";
 import { html, useEffect, useRef, useState } from "../vendor/htm-preact.js";
 import { mayNotify } from "../providers.js";
-import { oneLine, visible } from "../visible.js";
-import { Activity, AuditTable } from "./activity.js";
+import { Activity } from "./activity.js";
 import { Apps } from "./apps.js";
-import { Dialog, Icon } from "./basics.js";
+import { Icon } from "./basics.js";
 import { Help } from "./help.js";
 import { History } from "./history.js";
 import { ParkedMessages, Permissions } from "./permissions.js";
@@ -57,12 +56,20 @@ function Desktop() {
   return html`<p><button type="button" onClick=${ask}>${t("settings.desktop")}</button></p>`;
 }
 
+/** In which way person and Agent talk. The kernel says which there are; what it refuses is told, and nothing changes. */
+const MODES = ["im", "audio", "video"];
+
 /** @type {readonly PageState["theme"][]} */
 const THEMES = ["auto", "light", "dark"];
 
 /** @param {{ state: PageState }} props */
 function Settings({ state }) {
   const page = usePage();
+  const [asked, setAsked] = useState(0);
+  const ask = async (/** @type {string} */ mode) => {
+    await page.act("mode.request", { mode });
+    setAsked(asked + 1); // the mark goes back to the mode there is
+  };
   const radio = (
     /** @type {string} */ name,
     /** @type {string} */ value,
@@ -83,50 +90,10 @@ function Settings({ state }) {
       <legend>${t("settings.theme")}</legend>
       ${THEMES.map((theme) => radio("theme", theme, state.theme, t(`settings.${theme}`), () => page.look(theme), undefined))}
     </fieldset>
+    <fieldset>
+      <legend>${t("mode.title")}</legend>
+      <p class="hint">${t("mode.hint")}</p>
+      ${MODES.map((mode) => radio("mode", mode, "im", t(`mode.${mode}`), () => void ask(mode), undefined))}
+    </fieldset>
     <${Desktop} />`;
-}
-
-/** @param {{ title: string, children?: any, onClose: () => void }} props */
-function Explaining({ title, children, onClose }) {
-  return html`<${Dialog} labelledby="explaining-title" kind="dialog-explain" onCancel=${onClose}
-    ><div class="panel-head">
-      <h2 id="explaining-title">${title}</h2>
-      <button type="button" class="icon-button" aria-label=${t("app.close")} onClick=${onClose}><${Icon} name="close" /></button>
-    </div>
-    ${children}<//
-  >`;
-}
-
-/** @param {{ state: PageState }} props */
-export function Why({ state }) {
-  const page = usePage();
-  if (state.why === null) return null;
-  return html`<${Explaining} title=${t("why.title")} onClose=${() => page.store.set({ why: null })}>
-    <ol class="sentences" tabindex="0">
-      ${state.why.sentences.map((sentence, index) => {
-        const seqs = sentence.seqs.length ? t("why.audit", { seqs: sentence.seqs.join(", ") }) : "";
-        return html`<li key=${index}>${visible(sentence.text)} <span class="muted">${seqs}</span></li>`;
-      })}
-    </ol>
-    ${
-      state.why.audit.length
-        ? html`<details>
-            <summary>${t("activity.audit")}</summary>
-            <${AuditTable} rows=${state.why.audit} />
-          </details>`
-        : null
-    }<//
-  >`;
-}
-
-/** @param {{ state: PageState }} props */
-export function Log({ state }) {
-  const page = usePage();
-  if (state.log === null) return null;
-  return html`<${Explaining}
-    title=${t("log.title", { title: oneLine(state.log.title, 60) })}
-    onClose=${() => page.store.set({ log: null })}
-  >
-    <pre class="log" tabindex="0">${state.log.text ? visible(state.log.text) : t("log.empty")}</pre>
-  <//>`;
 }

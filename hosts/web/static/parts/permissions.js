@@ -1,5 +1,8 @@
-/** The person's standing answers to Apps, and taking them back (SPEC 10); and messages an App could not take (SPEC 5.4). */
-/** @import { PageState, Parked, Permission } from "../types.d.ts" */
+/**
+ * The person's standing answers to Apps, and taking them back (SPEC 10); which Apps may ask questions of their own (SPEC 7.4); and messages
+ * an App could not take (SPEC 5.4).
+ */
+/** @import { AppSummary, PageState, Parked, Permission } from "../types.d.ts" */
 import { dayAndTime, sizeWords, t, tOr } from "../i18n/words.js";
 import * as mirrors from "../mirror.js";
 import { usePage } from "../page.js";
@@ -35,8 +38,8 @@ export function Permissions({ state }) {
     await page.act("permissions.revoke", { app_scope: one.app_scope, capability: one.capability });
     read();
   };
-  const reset = async () => {
-    await page.act("permissions.reset");
+  const reset = async (/** @type {string | undefined} */ scope) => {
+    await page.act("permissions.reset", scope === undefined ? {} : { app_scope: scope });
     read();
   };
   if (found === null) return html`<span class="spinner" aria-hidden="true"></span>`;
@@ -51,9 +54,60 @@ export function Permissions({ state }) {
                   html`<${PermissionRow} key=${one.number} one=${one} onRevoke=${() => void revoke(one)} />`,
               )}
             </ul>
-            <${Sure} label=${t("permissions.reset")} sure=${t("permissions.reset_sure")} run=${() => void reset()} />`
-    }<//
+            <div class="row-acts">
+              ${resettable(found).map(
+                ({ scope, app }) =>
+                  html`<${Sure}
+                    key=${scope}
+                    label=${t("permissions.reset_app", { app })}
+                    sure=${t("permissions.reset_app_sure", { app })}
+                    run=${() => void reset(scope)}
+                  />`,
+              )}
+              <${Sure} label=${t("permissions.reset")} sure=${t("permissions.reset_sure")} run=${() => void reset(undefined)} />
+            </div>`
+    }
+    <${OwnQuestionsPolicy} apps=${state.mirror?.apps ?? []} /><//
   >`;
+}
+
+/** The Apps of which there is more than one answer to take back, when there are others beside. @param {Permission[]} found */
+function resettable(found) {
+  const counts = new Map(found.map((one) => [one.app_scope, { app: oneLine(one.app_title, 60), count: 0 }]));
+  for (const one of found) (counts.get(one.app_scope) ?? { count: 0 }).count += 1;
+  return counts.size < 2 ? [] : [...counts].filter(([, { count }]) => count > 1).map(([scope, { app }]) => ({ scope, app }));
+}
+
+/** @param {{ apps: AppSummary[] }} props */
+function OwnQuestionsPolicy({ apps: all }) {
+  const page = usePage();
+  const apps = all.filter((app) => app.may_ask !== undefined);
+  const turn = (/** @type {AppSummary} */ app) =>
+    page.act("policy.set", { name: `standard-interaction:${app.app_scope}`, allowed: !app.may_ask });
+  if (apps.length === 0) return null;
+  return html`<h3>${t("policy.title")}</h3>
+    <p class="hint">${t("policy.hint")}</p>
+    <ul class="rows">
+      ${apps.map(
+        (app) =>
+          html`<li key=${app.app_scope} class="row row-flat">
+            <${AppSign} scope=${app.app_scope} title=${app.title} />
+            <span class="row-words"
+              ><strong><${Said} text=${app.title} most=${60} /></strong> <code class="ident"><${Said} text=${app.app_scope} most=${60} /></code
+            ></span>
+            <button
+              type="button"
+              role="switch"
+              class="switch"
+              aria-checked=${app.may_ask ? "true" : "false"}
+              aria-label=${t("policy.label", { app: oneLine(app.title, 60) })}
+              onClick=${() => void turn(app)}
+            >
+              <span class="switch-track" aria-hidden="true"></span>${t("policy.may")}
+            </button>
+          </li>`,
+      )}
+    </ul>`;
 }
 
 /** @param {{ one: Permission, onRevoke: () => void }} props */

@@ -42,7 +42,7 @@ export function QuestionDialog({ state, mirror, question }) {
       mirror=${mirror}
       question=${question}
       form=${state.forms.get(question.interaction_id) ?? EMPTY_FORM}
-      ownViews=${state.ownViews}
+      answered=${state.answered}
       heading="h2"
       where="modal"
     />

@@ -11,9 +11,10 @@ import { Composer } from "./composer.js";
 import { ConsentDialog } from "./consent.js";
 import { Command } from "./help.js";
 import { LinkPill, Notices } from "./notices.js";
-import { Log, Panel, Why } from "./panel.js";
+import { Panel } from "./panel.js";
 import { QuestionDialog, placesOf } from "./questions.js";
 import { Timeline } from "./timeline.js";
+import { Log, Why } from "./why.js";
 
 /** @type {readonly [Exclude<PanelName, "">, "activity" | "apps" | "help" | "history" | "key" | "parked" | "settings"][]} */
 const PLACES = [
@@ -108,7 +109,7 @@ function Shown({ state, mirror, own, theme }) {
   });
   return html`<div class="shown" id="panel" role="tabpanel" aria-labelledby=${`tab-${tab}`}>
     <section class="conversation" hidden=${tab !== mirrors.CHAT} aria-label=${t("app.conversation")}>
-      <${Timeline} state=${state} mirror=${mirror} page=${page} /><${Composer} mirror=${mirror} />
+      <${Timeline} state=${state} mirror=${mirror} page=${page} /><${Composer} mirror=${mirror} text=${state.line} />
     </section>
     ${failed ? html`<${FailedApp} session=${failed} />` : null}
     <section class="app" hidden=${instance === null} aria-label=${instance?.title ?? t("app.apps")}>

@@ -138,7 +138,7 @@ function entries(state, mirror, messages) {
       mirror=${mirror}
       question=${question}
       form=${question ? (state.forms.get(question.interaction_id) ?? EMPTY_FORM) : undefined}
-      ownViews=${state.ownViews}
+      answered=${state.answered}
       isFirst=${isNewDay || isFirstOf(before, message)}
       summary=${summaries.get(message.number)}
       lang=${state.lang}

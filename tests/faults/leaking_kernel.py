@@ -1,0 +1,57 @@
+"""A kernel that leaves something behind on purpose, to see that it is told: `-m tests.faults.leaking_kernel serve ...`, or as the module of
+a warm parent. LEAKS says what.
+
+    descriptor    with every worker that ends a descriptor stays open
+    zombie        with every worker that ends a child ends, too, and nobody takes its end
+    orphan        a process that outlives the kernel
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+
+import kernel.__main__ as program
+from kernel import supervisor
+
+LEAKS = "LINEUP_TEST_LEAKS"  # a warm parent hands its environment on
+_ORPHAN_SECONDS = 120  # longer than it is waited for, and no longer
+_KEPT: list[object] = []
+
+
+def _keep_a_descriptor() -> None:
+    _KEPT.append(os.open(os.devnull, os.O_RDONLY))
+
+
+def _keep_a_zombie() -> None:
+    _KEPT.append(subprocess.Popen([sys.executable, "-S", "-c", "pass"], stdin=subprocess.DEVNULL))
+
+
+def _leave_an_orphan() -> None:
+    if not os.fork():
+        os.setsid()
+        time.sleep(_ORPHAN_SECONDS)
+        os._exit(0)
+
+
+def main() -> int:
+    """Run a kernel of this kind."""
+    leaks = os.environ[LEAKS]
+    if leaks == "orphan":
+        _leave_an_orphan()
+        return program.main()
+    leak = {"descriptor": _keep_a_descriptor, "zombie": _keep_a_zombie}[leaks]
+    real = supervisor._death_of  # every worker's end comes by here
+
+    def death_of(*arguments: object) -> object:
+        leak()
+        return real(*arguments)  # type: ignore[arg-type]
+
+    supervisor._death_of = death_of  # type: ignore[assignment]
+    return program.main()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
