@@ -1,4 +1,4 @@
-"""Run every test in parts, four processes side by side: most tests wait for other processes much of the time. Each part's output is
+"""Run every test in parts, five processes side by side: most tests wait for other processes much of the time. Each part's output is
 printed whole when it ends.
 
     python tests/run.py              every test
@@ -28,20 +28,24 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-WEB = "tests/web"
+WEB, FAULTS = "tests/web", "tests/faults"
 JOURNEYS = tuple(f"{WEB}/test_{name}.py" for name in ("boards", "bridge", "desktop", "journey", "kill", "surface_attack"))
+SHELL = tuple(sorted(str(path.relative_to(ROOT)) for path in (ROOT / WEB).glob("test_shell_*.py")))
+CANARY = tuple(sorted(str(path.relative_to(ROOT)) for path in (ROOT / FAULTS).glob("test_canary*.py")))
 PARTS = {
+    "the shell in a browser": SHELL,
     "journeys and surfaces in a browser": JOURNEYS,
-    "the web host in a browser": (WEB, *(f"--ignore={file}" for file in JOURNEYS)),
-    "kernels that die": ("tests/faults",),
     "hosts and the SDK": ("tests/hosts", "tests/sdk"),
+    "kernels that die": (FAULTS, *(f"--ignore={file}" for file in CANARY)),
+    "the web host": (WEB, *(f"--ignore={file}" for file in (*JOURNEYS, *SHELL))),
     "kernels that run": ("tests/processes",),
+    "the canary": CANARY,
     "the conformance suite": ("tests/conformance",),
     "the model": ("tests/model",),
 }
 _REST = tuple({f"--ignore={name}" for names in PARTS.values() for name in names if not name.startswith("-")})
 PARTS |= {"everything else": ("tests", *_REST)}
-SIDE_BY_SIDE = 4
+SIDE_BY_SIDE = 5
 BOUND_SECONDS = 30 * 60
 TESTS_FAILED = 1  # pytest's own exit code; any other is no matter of a second try
 _MEMORY = Path("/dev/shm")
