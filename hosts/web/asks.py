@@ -122,7 +122,7 @@ def read_message(untrusted_text: str) -> Ask | Op:
     except NotJson as error:
         raise AskRefused({"pointer": "", "expected": "JSON"}) from error
     except JsonRefused as error:
-        ask_id = _id_at_the_end(untrusted_text)
+        ask_id = id_at_the_end(untrusted_text)
         raise AskRefused({"pointer": "", "expected": "JSON the wire admits", "reason": error.reason}, ask_id) from error
     if type(untrusted) is not dict:
         raise AskRefused({"pointer": "", "expected": "object", "got_type": json_type(untrusted)})
@@ -136,8 +136,8 @@ def read_message(untrusted_text: str) -> Ask | Op:
     return Op(name, untrusted)
 
 
-def _id_at_the_end(untrusted_text: str) -> int | None:
-    """The number of a page's own messages, of which it is the last member, when the rest of the JSON cannot be taken."""
+def id_at_the_end(untrusted_text: str) -> int | None:
+    """Return the number of one of the page's own messages, of which it is the last member, when the rest is not looked at."""
     found = _LAST_ID.search(untrusted_text)
     return int(found[1]) if found else None
 

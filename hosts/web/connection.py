@@ -1,8 +1,8 @@
 """One connection to the port of the web host, which its peer may hold for a while only.
 
 Rules:
-1. A peer that takes nothing for SEND_SECONDS is cut. hypercorn shields what it sends from cancellation, so a stalled page would hold the
-   host for ever.
+1. A peer that takes less than PIECE_BYTES in SEND_SECONDS is cut; one that is slow may take as long as it needs (an artifact has up to
+   16 MiB). hypercorn shields what it sends from cancellation, so a stalled page would hold the host for ever.
 2. A peer has PATIENCE_SECONDS for a request that the guard lets pass, and again after each answer; while an answer is made, and for the
    life of a page's socket, it is not hurried. hypercorn's own clock stops with the first byte of a body that never comes, and does not
    run at all for HTTP/2, which is never spoken here: MAX_CONNECTIONS of either would keep every page out.
@@ -17,6 +17,7 @@ from contextlib import contextmanager
 import trio
 
 SEND_SECONDS = 20.0
+PIECE_BYTES = 64 * 1024
 PATIENCE_SECONDS = 10.0
 
 
@@ -32,12 +33,14 @@ class Connection:
         self._patience = trio.CancelScope(deadline=trio.current_time() + PATIENCE_SECONDS)
 
     async def send_all(self, data: bytes | bytearray | memoryview) -> None:
-        """Send, or cut. Raises: BrokenResourceError, ClosedResourceError."""
-        with trio.move_on_after(SEND_SECONDS) as late:
-            await self._whole.send_all(data)
-        if late.cancelled_caught:
-            self.cut()
-            raise trio.BrokenResourceError("the peer takes nothing")
+        """Send, or cut; one caller at a time, as hypercorn's lock sees to. Raises: BrokenResourceError, ClosedResourceError."""
+        whole = memoryview(data)
+        for start in range(0, len(whole), PIECE_BYTES):
+            with trio.move_on_after(SEND_SECONDS) as late:
+                await self._whole.send_all(whole[start : start + PIECE_BYTES])
+            if late.cancelled_caught:
+                self.cut()
+                raise trio.BrokenResourceError("the peer takes nothing")
 
     def cut(self) -> None:
         """End it now, whatever is on its way."""

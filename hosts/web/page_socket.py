@@ -17,7 +17,7 @@ from starlette.websockets import WebSocket
 from hosts.link import Event, KernelUnreachable, LinkLost, Refused
 from hosts.strict_json import write_json
 from hosts.view import View
-from hosts.web.asks import MAX_MESSAGE_BYTES, Ask, AskRefused, Op, read_message
+from hosts.web.asks import MAX_MESSAGE_BYTES, Ask, AskRefused, Op, id_at_the_end, read_message
 from hosts.web.pace import Outbox, Pace, TooSlow
 from hosts.web.page_jobs import Jobs, Mounts, receipt
 from hosts.web.page_providers import PageProviders
@@ -93,6 +93,7 @@ class PageSession:
         """Run until one side ends it."""
         shared = self._shared
         who = {"version": shared.version, "lang_default": shared.language, "demo": shared.is_demo, "token": shared.tokens.lasting}
+        who["exposed"] = not shared.is_loopback  # over a network, by plain HTTP: the page says that this is not for production
         self._tell({"op": "welcome", **who, "line": shared.half_lines.of(self._tab)})
         with self._scope:
             async with trio.open_nursery() as nursery:
@@ -204,7 +205,7 @@ class PageSession:
 
     def _take(self, untrusted_text: str | None) -> None:
         if not self._pace.take(trio.current_time()):
-            self._refuse(None, Code.LIMIT_EXCEEDED, {"expected": "fewer messages a second"})
+            self._refuse(id_at_the_end(untrusted_text or ""), Code.LIMIT_EXCEEDED, {"expected": "fewer messages a second"})
             return
         try:
             if untrusted_text is None:

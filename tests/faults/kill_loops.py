@@ -27,9 +27,9 @@ import trio
 from tests import invariants
 from tests.faults.real_points import causes_of
 from tests.processes import orphans, peers
-from tests.processes.kernel_under_test import KernelUnderTest, opened_copy, sub_reaper
+from tests.processes.kernel_under_test import KernelUnderTest, opened_copy
 from tests.processes.orphans import children
-from tests.processes.warm_parent import PROGRAM, WarmParent
+from tests.processes.warm_parent import PROGRAM, WarmParent, sub_reaper
 
 COUNTED = ("orphans", "zombies", "leaked_descriptors")
 

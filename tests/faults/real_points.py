@@ -40,10 +40,10 @@ from tests.faults.settling import settled_zombies
 from tests.invariants_of_questions import check_bytes_of_inv_51
 from tests.processes import peers
 from tests.processes.call_states import finals_of
-from tests.processes.kernel_under_test import KernelUnderTest, opened_copy, sub_reaper
+from tests.processes.kernel_under_test import KernelUnderTest, opened_copy
 from tests.processes.orphans import children, wait_orphans
 from tests.processes.peers import Agent, ChannelEnded, Person, new_name
-from tests.processes.warm_parent import WarmParent
+from tests.processes.warm_parent import WarmParent, sub_reaper
 from tests.processes.written_app import FIXTURE, write_app
 
 APPS = Path(__file__).resolve().parents[1] / "processes" / "apps"

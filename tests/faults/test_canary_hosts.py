@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -16,7 +15,8 @@ from hosts.cli import run_command
 from hosts.homes import Home
 from tests.faults.canary_judge import telling_files, telling_lines
 from tests.faults.marked import MARK
-from tests.hosts.screen import LINEUP, SECONDS, DoorAgent, Screen, environ, with_apps
+from tests.hosts import lineup
+from tests.hosts.screen import SECONDS, DoorAgent, Screen, environ, with_apps
 from tests.processes.written_app import ASKER, FIXTURE
 
 pytestmark = [pytest.mark.clause("17"), pytest.mark.invariant("56")]
@@ -86,7 +86,7 @@ class Said(NamedTuple):
 def home(tmp_path: Path) -> Iterator[Home]:
     made = Home(tmp_path / f"home-{MARK}")
     yield made
-    subprocess.run([*LINEUP, "stop"], capture_output=True, env=environ(made), timeout=SECONDS, check=False)
+    lineup.run(["stop"], env=environ(made), timeout=SECONDS)
 
 
 def said_by(capfd: pytest.CaptureFixture[str], home: Home, words: Sequence[str]) -> Said:
@@ -103,9 +103,8 @@ def test_error_lines_of_verbs_logs_and_audit_hold_no_word_of_their_arguments(
     free = [said_by(capfd, home, words) for words in CONTENT_FREE]
     told = json.loads(said_by(capfd, home, FAILS).errors)
     lines = b'%s\n{"type": "%s"}\n\xff%s\n' % ((MARK.encode(),) * 3)
-    spoken = subprocess.run(
-        [*LINEUP, "agent", "--no-wait"], input=lines, capture_output=True, env=environ(home), timeout=SECONDS, check=True
-    )
+    spoken = lineup.run(["agent", "--no-wait"], stdin=lines, env=environ(home), timeout=SECONDS)
+    spoken.check_returncode()
     assert [one.words for one in (*good, *free) if one.code] == []
     assert [one.words for one in bad if not one.code] == []
     assert MARK in "".join(one.out for one in good), "a host shows the person what is theirs"
@@ -145,6 +144,7 @@ def test_a_console_that_shows_and_takes_words_writes_none_of_them_down(reaping: 
             screen.wait_text(last)
             screen.enter(right)
             assert agent.result(call_id)["result"]["outcome"] == "answered"
+            screen.wait_without("to answer")  # else the next wait sees this one
         screen.resize(60, 20)
         screen.wait_text("kernel up")
         screen.enter("/quit")

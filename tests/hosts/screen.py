@@ -15,7 +15,6 @@ import select
 import signal
 import struct
 import subprocess
-import sys
 import termios
 import time
 from collections.abc import Sequence
@@ -23,9 +22,9 @@ from pathlib import Path
 from typing import Any
 
 from hosts.homes import Home
+from tests.hosts import lineup
 
 SECONDS = 60
-LINEUP = (sys.executable, "-P", "-m", "hosts.cli")
 _SEQUENCE = re.compile(r"\x1b\[([?0-9;]*)([A-Za-z])|\x1b\][^\x07]*\x07")
 _NAMES = itertools.count(1)
 
@@ -47,7 +46,7 @@ class Screen:
         self.before = termios.tcgetattr(self.terminal)
         with open(os.devnull if errors is None else errors, "ab") as file:
             ends = {"stdin": self.terminal, "stdout": self.terminal, "stderr": self.terminal if errors is None else file}
-            self.process = subprocess.Popen([*LINEUP, *with_apps(apps), "console"], env=environ(home), process_group=0, **ends)
+            self.process = lineup.start([*with_apps(apps), "console"], env=environ(home), process_group=0, **ends)
         self.raw = b""
         self._unread = ""
 
@@ -145,7 +144,7 @@ class DoorAgent:
 
     def __init__(self, home: Home) -> None:
         pipe = subprocess.PIPE
-        self._process = subprocess.Popen([*LINEUP, "agent", "--receipts"], env=environ(home), stdin=pipe, stdout=pipe)
+        self._process = lineup.start(["agent", "--receipts"], env=environ(home), stdin=pipe, stdout=pipe)
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._sink, self._source = self._process.stdin, self._process.stdout

@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-LINEUP = (sys.executable, "-P", "-m", "hosts.cli")
+from tests.hosts.lineup import run, start
+
 SECONDS = 120
 
 
@@ -25,21 +25,25 @@ class Command:
 
     def __call__(self, *arguments: str, code: int = 0, stdin: bytes = b"") -> Any:
         """Run; return the JSON of stdout, or of the one error line when it has to fail."""
-        done = subprocess.run([*LINEUP, *arguments], input=stdin, capture_output=True, env=self.environ, timeout=SECONDS, check=False)
-        assert done.returncode == code, done
+        done = self.run(*arguments, code=code, stdin=stdin)
         text = done.stdout if code == 0 else done.stderr.splitlines()[-1]
         return json.loads(text)
 
+    def run(self, *arguments: str, code: int = 0, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
+        done = run(arguments, stdin=stdin, env=self.environ, timeout=SECONDS)
+        assert done.returncode == code, done
+        return done
+
     def start(self, *arguments: str) -> subprocess.Popen[bytes]:
         pipe = subprocess.PIPE
-        return subprocess.Popen([*LINEUP, *arguments], stdin=pipe, stdout=pipe, stderr=pipe, env=self.environ)
+        return start(arguments, stdin=pipe, stdout=pipe, stderr=pipe, env=self.environ)
 
 
 @pytest.fixture
 def lineup(tmp_path: Path) -> Iterator[Command]:
     command = Command(tmp_path / "home")
     yield command
-    done = subprocess.run([*LINEUP, "stop"], capture_output=True, env=command.environ, timeout=SECONDS, check=False)
+    done = run(["stop"], env=command.environ, timeout=SECONDS)
     assert done.returncode in (0, 4), done.stderr
 
 
@@ -66,7 +70,7 @@ def test_audit_and_doctor_work_without_a_kernel_and_audit_also_beside_one(lineup
     assert lineup("audit", "verify", "--format", "json")["ok"] is True
     lineup("stop", "--format", "json")
     verdict = lineup("audit", "verify", "--format", "json")
-    exported = subprocess.run([*LINEUP, "audit", "export"], capture_output=True, env=lineup.environ, timeout=SECONDS, check=True)
+    exported = lineup.run("audit", "export")
     assert len(exported.stdout.splitlines()) == verdict["rows"]
     assert lineup("doctor", "--format", "json")["ok"] is True
 
@@ -129,8 +133,7 @@ def test_an_agent_works_through_the_door_and_a_second_one_finds_it_busy(lineup: 
 
 @pytest.mark.clause("11.4")
 def test_the_demo_shows_the_whole_path_and_every_claim_agrees_with_the_kernel(lineup: Command) -> None:
-    done = subprocess.run([*LINEUP, "demo"], capture_output=True, env=lineup.environ, timeout=SECONDS, check=False)
-    assert done.returncode == 0, done
+    done = lineup.run("demo")
     lines = done.stdout.decode().splitlines()
     assert "demonstration" in lines[0]
     assert not [line for line in lines if line.startswith("FAIL")]
@@ -159,10 +162,7 @@ def test_apps_are_opened_and_their_sessions_listed_by_number(lineup: Command) ->
     number = str(session["number"])
     for name in (number, f"#{number}", session["app_session_id"]):
         assert lineup("sessions", "show", name, "--format", "json")["session"]["number"] == session["number"]
-    shown = subprocess.run(
-        [*LINEUP, "sessions", "show", number], capture_output=True, env=lineup.environ, timeout=SECONDS, check=True, text=True
-    )
-    assert shown.stdout == "(nothing was said while it was in front)\n"
+    assert lineup.run("sessions", "show", number).stdout == b"(nothing was said while it was in front)\n"
     assert lineup("sessions", "show", "999999", code=2)["code"] == "app_instance_not_found"
     gone_on = lineup("sessions", "continue", number, "--format", "json")
     assert gone_on == {"instance_id": opened["instance_id"], "app_session_id": session["app_session_id"]}

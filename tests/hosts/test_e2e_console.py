@@ -9,7 +9,6 @@ import re
 import signal
 import socket
 import struct
-import subprocess
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -19,7 +18,8 @@ import pytest
 
 from hosts.console_state import INERT_SECONDS
 from hosts.homes import Home
-from tests.hosts.screen import LINEUP, SECONDS, DoorAgent, Screen, environ
+from tests.hosts import lineup
+from tests.hosts.screen import SECONDS, DoorAgent, Screen, environ
 from tests.processes.written_app import ASKER, FIXTURE, write_app, write_raw_app
 
 SCRIBE = Path(__file__).resolve().parents[1] / "processes" / "apps" / "scribe.py"
@@ -63,8 +63,7 @@ class Stage:
 
     def run(self, *arguments: str, code: int = 0, stdin: bytes | None = None) -> Any:
         """Run a verb with --format json; the JSON of stdout, or of the error line when it has to fail."""
-        command = [*LINEUP, *arguments, "--format", "json"]
-        done = subprocess.run(command, env=environ(self.home), input=stdin, capture_output=True, timeout=SECONDS, check=False)
+        done = lineup.run([*arguments, "--format", "json"], env=environ(self.home), stdin=stdin, timeout=SECONDS)
         assert done.returncode == code, done
         return json.loads(done.stdout if code == 0 else done.stderr.splitlines()[-1])
 
@@ -82,7 +81,7 @@ class Stage:
     def close(self) -> None:
         for opened in self._opened:
             opened.close()
-        done = subprocess.run([*LINEUP, "stop"], env=environ(self.home), capture_output=True, timeout=SECONDS, check=False)
+        done = lineup.run(["stop"], env=environ(self.home), timeout=SECONDS)
         assert done.returncode in (0, 4), done
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
 import termios
 from collections.abc import AsyncIterator, Iterator
 
@@ -16,7 +15,8 @@ from hosts.homes import Home
 from hosts.launch import Launcher
 from hosts.link import hello
 from kernel.protocol.host import CallInvoke, CallsShow, KernelStop
-from tests.hosts.screen import LINEUP, SECONDS, Screen, environ
+from tests.hosts import lineup
+from tests.hosts.screen import SECONDS, Screen, environ
 
 
 @pytest.fixture
@@ -100,7 +100,7 @@ def screen(home: Home) -> Iterator[Screen]:
     opened = Screen(home, 80, 24)
     yield opened
     opened.close()
-    done = subprocess.run([*LINEUP, "stop"], env=environ(home), capture_output=True, timeout=SECONDS, check=False)
+    done = lineup.run(["stop"], env=environ(home), timeout=SECONDS)
     assert done.returncode in (0, 4), done
 
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from pathlib import Path
 
 import pytest
 
-from tests.hosts.test_e2e_command import LINEUP, SECONDS, Command, lineup
+from tests.hosts.test_e2e_command import SECONDS, Command, lineup
 
 __all__ = ["lineup"]
 
@@ -50,12 +49,10 @@ def test_explain_cites_the_audit_and_tail_shows_it(lineup: Command) -> None:
     called = lineup("call", "runtime.status", "--format", "json")
     why = lineup("explain", called["call_id"], "--format", "json")
     assert (why["kind"], why["state"]) == ("call", "completed")
-    done = subprocess.run([*LINEUP, "tail", "--format", "json"], capture_output=True, env=lineup.environ, timeout=SECONDS, check=True)
-    rows = [json.loads(line) for line in done.stdout.splitlines()]
+    rows = [json.loads(line) for line in lineup.run("tail", "--format", "json").stdout.splitlines()]
     cited = {seq for sentence in why["sentences"] for seq in sentence["seqs"]}
     assert cited <= {row["seq"] for row in rows}
-    text = subprocess.run([*LINEUP, "explain", called["call_id"]], capture_output=True, env=lineup.environ, timeout=SECONDS, check=True)
-    assert b"[audit " in text.stdout
+    assert b"[audit " in lineup.run("explain", called["call_id"]).stdout
     assert lineup("explain", "nobody", code=2)["code"] == "call_not_found"
     assert lineup("logs", "nobody", code=2)["code"] == "app_instance_not_found"
     assert lineup("inbox", "parked", "--format", "json") == {"rows": [], "more": False}

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from tests.processes.kept_promises import require_kept
-from tests.processes.kernel_under_test import PROGRAM, KernelUnderTest, sub_reaper
+from tests.processes.kernel_under_test import PROGRAM, KernelUnderTest
 from tests.processes.orphans import children, require_no_orphans
-from tests.processes.warm_parent import WarmParent
+from tests.processes.warm_parent import WarmParent, sub_reaper
 from tests.processes.written_app import ASKER, FIXTURE, write_raw_app
 
 SCOPES = ("deaf", "flooder", "noisy", "other", "raw", "rude", "sleeper", "stubborn", "witness")

@@ -11,7 +11,6 @@ Rules:
 
 from __future__ import annotations
 
-import ctypes
 import os
 import select
 import shutil
@@ -36,27 +35,13 @@ from lineup_sdk.protocol.limits import MAX_FRAME_BYTES, WIRE_VERSION
 from lineup_sdk.protocol.messages import to_frame
 from tests.invariants_of_processes import check_inv_42
 from tests.processes.peers import Agent, ChannelEnded, Peer, Person, greet
-from tests.processes.warm_parent import Forked, WarmParent
+from tests.processes.warm_parent import WarmParent
 
 ROOT = Path(__file__).resolve().parents[2]
 WAIT_SECONDS = 60.0  # generous: the machine may be busy with other tests
 PROGRAM = ("-m", "kernel")
-_PR_SET_CHILD_SUBREAPER = 36
-_PR_GET_CHILD_SUBREAPER = 37
 
 _Peer = TypeVar("_Peer", bound=Peer)
-
-
-@contextmanager
-def sub_reaper() -> Iterator[None]:
-    """Let orphans below this process become its children; within another one nothing changes."""
-    prctl, was = ctypes.CDLL(None, use_errno=True).prctl, ctypes.c_int()
-    assert prctl(_PR_GET_CHILD_SUBREAPER, ctypes.byref(was), 0, 0, 0) == 0
-    assert prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0
-    try:
-        yield
-    finally:
-        prctl(_PR_SET_CHILD_SUBREAPER, was.value, 0, 0, 0)
 
 
 class Tree:
@@ -145,7 +130,7 @@ def _state_of(pid: int) -> str:
 class KernelUnderTest:
     """One running kernel."""
 
-    def __init__(self, popen: subprocess.Popen[bytes] | Forked, home: Path, log: Path, inherited: socket.socket) -> None:
+    def __init__(self, popen: subprocess.Popen[bytes], home: Path, log: Path, inherited: socket.socket) -> None:
         self._popen = popen
         self._pidfd = os.pidfd_open(popen.pid)
         self._inherited = inherited
@@ -171,12 +156,13 @@ class KernelUnderTest:
         """
         ours, theirs = socket.socketpair()
         folders = [word for app in apps for word in ("--app-folder", str(app))]
-        rest = ["serve", "--home", str(home), "--idle-seconds", str(idle_seconds), *folders]
+        rest = ["serve", "--home", str(home), "--idle-seconds", str(idle_seconds), *folders, "--view-fd", str(theirs.fileno())]
         with theirs, log.open("ab") as output:
+            how = {"cwd": ROOT, "pass_fds": [theirs.fileno()], "stdin": subprocess.DEVNULL, "stdout": output, "stderr": output}
             if parent is not None:
-                return cls(parent.fork([*program[2:], *rest], theirs, output.fileno()), home, log, ours)
-            command = [sys.executable, *program, *rest, "--view-fd", str(theirs.fileno())]
-            popen = subprocess.Popen(command, cwd=ROOT, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL, stdout=output, stderr=output)
+                popen = parent.popen([*program[2:], *rest], **how)
+            else:
+                popen = subprocess.Popen([sys.executable, *program, *rest], **how)
         return cls(popen, home, log, ours)
 
     # ------------------------------------------------------------------ its channels

@@ -122,11 +122,11 @@ StartHost = Callable[..., WebHost]
 
 @pytest.fixture
 def start_host(tmp_path: Path) -> Iterator[StartHost]:
-    """Start a host with further Apps, or with the demo Agent."""
+    """Start a host with further Apps, with the demo Agent, or with no process forked."""
     started: list[WebHost] = []
 
-    def begin(*app_folders: Path, is_demo: bool = False) -> WebHost:
-        started.append(WebHost(tmp_path / f"home-{len(started)}", app_folders, is_demo=is_demo))
+    def begin(*app_folders: Path, **more: bool) -> WebHost:
+        started.append(WebHost(tmp_path / f"home-{len(started)}", app_folders, **more))
         started[-1].start()
         return started[-1]
 

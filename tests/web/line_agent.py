@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 import threading
 from pathlib import Path
 from typing import Any
+
+from tests.hosts import lineup
 
 ROOT = Path(__file__).resolve().parents[2]
 SECONDS = 60.0
@@ -16,9 +17,9 @@ SECONDS = 60.0
 class LineAgent:
     """Calls tools under the newest inventory and waits for results. Every wait is bounded."""
 
-    def __init__(self, home: Path) -> None:
-        program = [sys.executable, "-m", "hosts.cli", "--home", str(home), "agent", "--no-wait"]
-        self._process = subprocess.Popen(program, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1)
+    def __init__(self, home: Path, *, is_executed: bool = False) -> None:
+        words, pipe = ["--home", str(home), "agent", "--no-wait"], subprocess.PIPE
+        self._process = lineup.start(words, is_executed=is_executed, cwd=ROOT, stdin=pipe, stdout=pipe, text=True, bufsize=1)
         self._came = threading.Condition()
         self._envelopes: list[dict[str, Any]] = []
         self._count = 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 from pathlib import Path
@@ -77,6 +78,24 @@ def test_a_board_is_drawn_erased_undone_written_on_and_submitted_and_the_agents_
     assert len(str(first.get("points")).split()) == 3  # a bent line keeps its corners and no more
     assert drawn.findtext(f"{SVG}text") == "Here <b> 你好"
     expect(board.frame.get_by_role("button", name="Pen")).to_be_disabled()
+    board.says("the Agent answers in the conversation")
+
+
+@pytest.mark.clause("9.4")
+@pytest.mark.invariant("48")
+def test_the_agent_shows_the_drawing_in_the_conversation_and_no_picture_from_elsewhere(page: Page, agent: LineAgent) -> None:
+    board, call_id = opened(page, agent)
+    board.draw((0.1, 0.1), (0.3, 0.5))
+    board.press("Submit")
+    artifact_id = agent.result(call_id)["result"]["artifact_id"]
+    agent.say(f"![Your drawing](artifact:{artifact_id}) ![far](http://127.0.0.1:9/x.png) ![here](/static/icon.svg)")
+    page.get_by_role("tab", name="Conversation").click()
+    shown = page.get_by_role("log").locator("article").last.locator("img")
+    expect(shown).to_have_count(1)
+    expect(shown).to_have_accessible_name("Your drawing")
+    expect(shown).to_have_attribute("src", re.compile("^/a/[A-Za-z0-9_-]{32}$"))
+    expect(shown).to_have_js_property("complete", value=True)
+    assert shown.evaluate("(image) => image.naturalWidth") > 100
 
 
 @pytest.mark.clause("9.1")
@@ -237,16 +256,17 @@ def test_tasks_are_shown_and_an_unfinished_one_is_closed_only_after_its_own_ques
 def test_the_surfaces_have_nothing_that_axe_finds_in_either_language(host: WebHost, pages: Pages, agent: LineAgent, scheme: str) -> None:
     page = pages.open(host.url, color_scheme=scheme, locale="zh-CN" if scheme == "dark" else "en-GB")
     agent.invoke("task-dashboard.open", {"task_id": "t1", "title": "Build", "state": "blocked", "description": "All of it"})
-    tasks = page.frame_locator("iframe[title='Task Dashboard']")
+    dashboard, whiteboard = ("任务面板", "白板") if scheme == "dark" else ("Task Dashboard", "Whiteboard")
+    tasks = page.frame_locator(f"iframe[title='{dashboard}']")
     expect(tasks.get_by_role("listitem")).to_be_visible()
     agent.invoke("task-dashboard.update", {"task_id": "t1", "progress": 40})
     expect(tasks.get_by_role("listitem")).to_contain_text("40 %")
     tasks.get_by_role("listitem").get_by_role("button").first.click()
-    assert violations(frame_of(page, "Task Dashboard")) == []
+    assert violations(frame_of(page, dashboard)) == []
     agent.invoke("whiteboard.open", OPEN)
     agent.invoke("whiteboard.open", {"board_id": "b2", "title": "Second"})
-    expect(page.frame_locator("iframe[title=Whiteboard]").get_by_role("tab")).to_have_count(2)
-    frame = frame_of(page, "Whiteboard")
+    expect(page.frame_locator(f"iframe[title={whiteboard}]").get_by_role("tab")).to_have_count(2)
+    frame = frame_of(page, whiteboard)
     assert violations(frame) == []
     assert frame.evaluate("() => document.documentElement.dataset.theme") == scheme
     assert frame.evaluate("() => document.documentElement.lang") == ("zh" if scheme == "dark" else "en")

@@ -43,12 +43,13 @@ class Shown:
     host: WebHost
     page: Page
     agent: LineAgent
+    title: str = "Talker"
 
     @property
     def frame(self) -> Frame:
         """Its frame as it is now, once its script has run and has its port."""
-        expect(self.page.frame_locator("iframe[title=Talker]").locator("body")).to_contain_text("task")
-        frame = self.page.locator("iframe[title=Talker]").element_handle().content_frame()
+        expect(self.page.frame_locator(f"iframe[title={self.title}]").locator("body")).to_contain_text("task")
+        frame = self.page.locator(f"iframe[title={self.title}]").element_handle().content_frame()
         assert frame is not None
         return frame
 
@@ -296,3 +297,28 @@ async def get(origin: str, path: str, headers: dict[str, str]) -> tuple[int, dic
     head, _, body = data.decode().partition("\r\n\r\n")
     first, *fields = head.split("\r\n")
     return int(first.split()[1]), dict(field.lower().split(": ", 1) for field in fields), body
+
+
+BRIDGE_OF_OUR_OWN = """async () => {
+  const { Bridge } = await import("/static/bridge.js");
+  const frame = document.createElement("iframe");
+  frame.id = "own";
+  const mounted = { mount: "right", version: 1, state: {}, carried: [] };
+  new Bridge(frame, mounted, { theme: "light", lang: "en" }, { send: async () => ({ ok: true, value: {} }), ended() {} });
+  document.body.append(frame);
+}"""
+HEARS = "() => { window.ports = 0; addEventListener('message', (event) => { ports += event.ports.length; }); }"
+SAYS = "(mount) => new Promise((done) => { parent.postMessage({ lineup: 'hello', mount }, '*'); setTimeout(done, 200); })"
+
+
+@pytest.mark.clause("9.2")
+@pytest.mark.invariant("49")
+def test_the_first_hello_of_a_frame_counts_only_with_the_name_of_its_mount(host: WebHost, pages: Pages) -> None:
+    page = pages.open(host.url)
+    page.evaluate(BRIDGE_OF_OUR_OWN)
+    frame = page.locator("#own").element_handle().content_frame()
+    assert frame is not None
+    frame.evaluate(HEARS)
+    for mount, ports in (("wrong", 0), (None, 0), ("right", 1), ("right", 1)):
+        frame.evaluate(SAYS, mount)
+        assert frame.evaluate("() => ports") == ports, mount

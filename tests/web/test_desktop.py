@@ -21,7 +21,7 @@ SECONDS = 60
 @pytest.fixture
 def desktop(tmp_path: Path, screen: str) -> Iterator[WebHost]:
     """`lineup desktop` instead of `lineup run`, with a screen."""
-    made = WebHost(tmp_path / "home", verb=("desktop",), environ=os.environ | {"DISPLAY": screen})
+    made = WebHost(tmp_path / "home", verb=("desktop",), environ=os.environ | {"DISPLAY": screen}, is_executed=True)
     made.start()
     yield made
     made.close()

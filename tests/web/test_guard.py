@@ -12,6 +12,7 @@ import pytest
 import trio
 
 from hosts.web.guard import REFUSED_BODY
+from hosts.web.pace import BURST, STRIKES
 from tests.web.raw_page import RawPage, Refused, attached, open_page
 from tests.web.web_host import WebHost
 
@@ -364,6 +365,17 @@ async def test_a_page_that_floods_is_closed_and_the_others_go_on(host: WebHost) 
             await page.send_text(*['{"op": "retry"}'] * 3_000)
             assert await page.wait_closed() == 4429
             assert "value" in await other.ask("kernel.status")
+
+
+async def test_what_is_too_much_is_refused_under_its_number(host: WebHost) -> None:
+    """A page waits for the answer to each of its asks."""
+    numbers = list(range(BURST + STRIKES - 10))
+    with trio.fail_after(SECONDS):
+        async with attached(host.origin, host.token) as page:
+            await page.send_text(*[f'{{"op":"ask","type":"kernel.status","id":{number}}}' for number in numbers])
+            replies = [await page.wait_op("reply") for _ in numbers]
+            assert sorted(reply["id"] for reply in replies) == numbers
+            assert "limit_exceeded" in {reply.get("receipt", {}).get("code") for reply in replies}
 
 
 def test_the_first_answer_to_a_question_of_the_network_is_one_and_the_same(host: WebHost, tmp_path: Path) -> None:

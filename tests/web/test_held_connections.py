@@ -4,6 +4,11 @@ from __future__ import annotations
 
 import socket
 
+import pytest
+import trio
+from trio.testing import MockClock
+
+from hosts.web.connection import Connection
 from tests.web.web_host import WebHost
 
 SECONDS = 60
@@ -39,3 +44,36 @@ def _is_let_go(sock: socket.socket) -> bool:
     except TimeoutError:
         return False
     return True
+
+
+class SlowPeer:
+    """A stream whose peer takes so many bytes a second, by the test's clock."""
+
+    def __init__(self, bytes_a_second: int) -> None:
+        self._speed = bytes_a_second
+        self.socket, self._other_end = socket.socketpair()
+        self.receive_some = self.send_eof = self.aclose = None
+        self.taken = bytearray()
+
+    async def send_all(self, data: memoryview) -> None:
+        await trio.sleep(len(data) / self._speed)
+        self.taken += data
+
+    def close(self) -> None:
+        self.socket.close()
+        self._other_end.close()
+
+
+@pytest.mark.clause("9.4")
+async def test_who_takes_an_artifact_slowly_gets_all_of_it_and_who_takes_nothing_is_cut(autojump_clock: MockClock) -> None:
+    artifact = bytes(range(256)) * 4096 + b"end"
+    slow = SlowPeer(bytes_a_second=8192)  # more than two minutes
+    await Connection(slow).send_all(artifact)  # type: ignore[arg-type]  # what of a stream it uses
+    assert slow.taken == artifact
+    stalled = SlowPeer(bytes_a_second=1)
+    with pytest.raises(trio.BrokenResourceError):
+        await Connection(stalled).send_all(artifact)  # type: ignore[arg-type]
+    assert not stalled.taken
+    assert stalled.socket.fileno() == -1
+    slow.close()
+    stalled.close()

@@ -26,7 +26,8 @@ Walk = Callable[[Hands], list[str]]
 @pytest.fixture
 def stage(start_host: StartHost, tmp_path: Path) -> WebHost:
     """A host with an App that asks for capabilities and one that can be made to fail."""
-    return start_host(write_app(tmp_path, "scribe", SCRIBE.read_bytes(), ("ask", "copy", "put", "results"), CAPABILITIES), FIXTURE)
+    scribe = write_app(tmp_path, "scribe", SCRIBE.read_bytes(), ("ask", "copy", "put", "results"), CAPABILITIES)
+    return start_host(scribe, FIXTURE, is_executed=True)
 
 
 @pytest.fixture

@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 import trio
+from playwright.sync_api import expect
 
 from hosts.web.host import NOT_FOR_PRODUCTION
+from tests.web.conftest import Pages
 from tests.web.raw_page import Refused, attached, open_page, wait_change
 from tests.web.web_host import WebHost
 
@@ -37,3 +39,9 @@ async def test_a_host_on_every_address_says_the_loopback_and_shows_no_isolated_s
             surface = await wait_change(page, "surface", app_scope="whiteboard")
             refused = (await page.op("surface.mount", surface_id=surface["surface_id"]))["receipt"]
             assert (refused["code"], "plain HTTP" in refused["detail"]["hint"]) == ("surface_unavailable", True)
+
+
+@pytest.mark.clause("14")
+def test_the_page_over_a_network_says_that_it_is_not_for_production(host: WebHost, pages: Pages) -> None:
+    page = pages.open(host.url)
+    expect(page.locator(".notices")).to_contain_text("Not for production: this address is plain HTTP")

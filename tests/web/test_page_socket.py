@@ -89,7 +89,7 @@ async def test_a_page_is_welcomed_gets_the_whole_and_then_every_change(host: Web
     with trio.fail_after(SECONDS):
         async with attached(host.origin, host.token) as page:
             welcome, *_, snapshot = page.heard
-            assert (welcome["op"], welcome["demo"], welcome["token"]) == ("welcome", False, host.token)
+            assert (welcome["op"], welcome["demo"], welcome["exposed"], welcome["token"]) == ("welcome", False, False, host.token)
             assert {"calls", "instances", "messages", "apps", "focus", "interactions", "surfaces", "consents"} <= snapshot["state"].keys()
             sent = await page.ask("message.send", text="**hello** <script>")
             message = await wait_change(page, "message", message_id=sent["value"]["message_id"])

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import stat
+from hashlib import sha256
 from ipaddress import ip_address
 from pathlib import Path
 
 import pytest
 import trio
+import trio.testing
 
 from hosts.homes import Home, language_of
 from hosts.web.address import (
@@ -24,8 +26,13 @@ from hosts.web.address import (
 from hosts.web.half_lines import MAX_TABS, HalfLines
 from hosts.web.headers import artifact_headers
 from hosts.web.pace import BURST, MAX_WAITING, MESSAGES_A_SECOND, STRIKES, Outbox, Pace, TooSlow
+from hosts.web.page_jobs import Mount, Mounts
+from hosts.web.page_providers import PageProviders
 from hosts.web.tickets import MAX_BYTES, MAX_TICKETS, TICKET_SECONDS, Content, Tickets
 from hosts.web.tokens import MAX_OPENINGS, OPENING_SECONDS, Tokens
+from kernel.protocol.host_capabilities import CapabilityExecute, ProviderResult
+from kernel.protocol.host_surfaces import SurfacePatched, SurfaceUnmounted
+from lineup_sdk.protocol.messages import JsonObject
 
 
 class Clock:
@@ -95,6 +102,55 @@ def test_openings_are_bounded(clock: Clock) -> None:
     tokens = Tokens("lasting", clock)
     made = [tokens.opening() for _ in range(MAX_OPENINGS + 1)]
     assert [tokens.admit(made[0]), tokens.admit(made[-1])] == [False, True]
+
+
+# --- mounts
+
+
+def test_what_the_kernel_says_of_a_mount_is_for_that_one_and_no_other_of_the_surface() -> None:
+    told: list[JsonObject] = []
+    mounts = Mounts(told.append)
+    mounts.open = {name: Mount(name, "surface", epoch) for epoch, name in enumerate(("old", "new"), 1)}
+    for epoch in (1, 2, 3):
+        mounts.patched(SurfacePatched(surface_id="surface", mount_epoch=epoch, version=7, patch={"of": epoch}))
+    mounts.patched(SurfacePatched(surface_id="another", mount_epoch=1, version=7, patch={}))
+    mounts.ended(SurfaceUnmounted(surface_id="surface", mount_epoch=1, reason="taken_over"))
+    assert [(one["op"], one["mount"]) for one in told] == [
+        ("surface.patched", "old"),
+        ("surface.patched", "new"),
+        ("surface.unmounted", "old"),
+    ]
+    assert [one.get("patch") for one in told] == [{"of": 1}, {"of": 2}, None]
+    assert list(mounts.open) == ["new"]
+
+
+# --- providers
+
+
+@pytest.mark.invariant("52")
+@pytest.mark.parametrize(("bytes_now", "ended"), [(b"other bytes!", "bytes_lost"), (b"short", "bytes_lost"), (b"kept bytes!!", None)])
+async def test_only_the_bytes_that_were_granted_are_handed_to_a_page(clock: Clock, bytes_now: bytes, ended: str | None) -> None:
+    told: list[JsonObject] = []
+    page = PageProviders(told.append, Tickets(clock))
+    granted = b"kept bytes!!"
+    arguments = {"artifact_id": "a", "name": "a.txt", "size": len(granted), "sha256": sha256(granted).hexdigest()}
+    labels = {"app_scope": "scribe", "title": "Scribe"}
+    execute = CapabilityExecute(request_id="r", capability="artifact.save", arguments=arguments, deadline_ms=60_000, **labels)
+
+    async def read(_: str) -> bytes:
+        return bytes_now
+
+    async with trio.open_nursery() as nursery:
+        results: list[ProviderResult] = []
+
+        async def run() -> None:
+            results.append(await page.all().run(execute, read))
+
+        nursery.start_soon(run)
+        await trio.testing.wait_all_tasks_blocked()
+        page.provided("r", None)
+    assert results[0].reason == ended
+    assert [one["op"] for one in told] == (["execute"] if ended is None else [])
 
 
 # --- pace

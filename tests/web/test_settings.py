@@ -116,6 +116,23 @@ def test_a_chinese_page_explains_in_chinese_what_the_kernel_decided(host: WebHos
     assert [bool(CHINESE.search(cell)) for cell in cells.all_inner_texts()[3:]] == [True]
 
 
+@pytest.mark.clause("8")
+def test_a_chinese_page_calls_the_apps_that_ship_and_what_they_do_by_chinese_names(host: WebHost, agent: LineAgent, pages: Pages) -> None:
+    page = pages.open(host.url, locale="zh-CN")
+    agent.invoke("task-dashboard.open", {"task_id": "t", "title": "一件事", "state": "running"})
+    front = page.get_by_role("tabpanel", name="任务面板")
+    expect(front.get_by_role("heading", name="任务面板")).to_be_visible()
+    expect(front.locator(".app-head")).to_contain_text("进行中")
+    expect(page.frame_locator("iframe[title=任务面板]").get_by_role("listitem")).to_contain_text("一件事")
+    for name in ("应用", "活动"):
+        page.get_by_role("button", name=name, exact=True).click()
+        side = page.get_by_role("complementary", name=name)
+        expect(side).to_contain_text("显示一项任务")
+        expect(side).to_contain_text("任务面板")
+        said = side.inner_text()
+        assert [one for one in ("Task Dashboard", "Whiteboard", "Conversation", "Show a task") if one in said] == []
+
+
 @pytest.mark.clause("17")
 def test_what_is_gone_what_is_refused_and_what_is_unknown_is_explained_too(host: WebHost, pages: Pages) -> None:
     """The sentences are made of facts; a kind of thing that the page does not know is told in the kernel's own words."""

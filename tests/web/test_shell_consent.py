@@ -137,3 +137,25 @@ def test_a_standing_answer_is_listed_and_taken_back(asking: tuple[WebHost, LineA
     expect(side).to_contain_text("You gave no app a standing answer.")
     ask(agent, "copy", NOTIFY)
     expect(page.get_by_role("dialog", name="Your permission is asked for")).to_be_visible()
+
+
+ASKED_TWICE = """async () => {
+  const { provide } = await import("/static/providers.js");
+  const shown = [];
+  const told = [];
+  const page = { toast: (one) => shown.push(one.text), connection: { tell: (one) => told.push(one) } };
+  const execute = { request_id: "r1", capability: "notification.show", arguments: { title: "Once" }, app_scope: "scribe" };
+  await provide(page, execute);
+  await provide(page, execute);
+  await provide(page, { ...execute, request_id: "r2", capability: "none.such" });
+  return { shown, told };
+}"""
+
+
+def test_a_page_acts_once_for_a_request_that_comes_twice(host: WebHost, pages: Pages) -> None:
+    found = pages.open(host.url).evaluate(ASKED_TWICE)
+    assert found["shown"] == ["Once"]
+    assert found["told"] == [
+        {"op": "provided", "request_id": "r1", "ok": True},
+        {"op": "provided", "request_id": "r2", "ok": False, "code": "unsupported"},
+    ]

@@ -42,6 +42,22 @@ def test_what_is_half_typed_survives_a_reload_and_is_on_no_disk(host: WebHost, b
     assert _files_with(host.home, DRAFT) == []
 
 
+def test_a_tab_that_is_duplicated_keeps_a_line_of_its_own(host: WebHost, pages: Pages) -> None:
+    """A browser copies what it keeps of a tab, its name too."""
+    first = pages.open(host.url)
+    line(first).fill("of the first")
+    kept: str = first.evaluate("JSON.stringify(sessionStorage)")
+    second = first.context.new_page()
+    second.add_init_script(f"if (!sessionStorage.length) for (const one of Object.entries({kept})) sessionStorage.setItem(...one);")
+    second.goto(host.origin)
+    line(second).fill("of the second")
+    for _ in range(2):
+        first.reload()
+        expect(line(first)).to_have_value("of the first")
+        second.reload()
+        expect(line(second)).to_have_value("of the second")
+
+
 def _files_with(folder: Path, text: str) -> list[str]:
     written = (text.encode(), text.encode("utf-16-le"))
     found = [path for path in folder.rglob("*") if path.is_file() and any(words in path.read_bytes() for words in written)]

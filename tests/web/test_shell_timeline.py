@@ -146,8 +146,7 @@ def test_a_message_that_was_set_aside_is_sent_again_or_given_up(start_host: Star
         side = page.get_by_role("complementary", name="Set aside")
         expect(side).to_contain_text("2 crashes")
         side.get_by_role("button", name="Send again").click()
-        expect(side).to_contain_text("Nothing was set aside.")
-        expect(side).to_contain_text("3 tries · 3 crashes")  # it did it again
+        expect(side).to_contain_text("3 tries · 3 crashes")  # it was sent, and did it again
         side.get_by_role("button", name="Give up").click()
         side.get_by_role("button", name="Really give up").click()
         expect(side).to_contain_text("Nothing was set aside.")

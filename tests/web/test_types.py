@@ -19,6 +19,7 @@ SOURCES = sorted(path for path in STATIC.rglob("*.js") if "vendor" not in path.p
 SURFACES = sorted((HERE / "surfaces").glob("*.json"))
 SURFACE_JS = HERE.parents[1] / "sdk" / "lineup_sdk" / "surface_js"
 WORKERS = HERE.parents[1] / "workers"
+MANIFESTS = HERE.parents[1] / "manifests"
 TSC = HERE / "node_modules" / "typescript" / "bin" / "tsc"
 FORBIDDEN = ("HTML =", "HTML(", "document.write", "eval(", "new Function", "dangerouslySetInnerHTML", " style=")
 _KEY = re.compile(r'^ {2}"([^"]+)": (".*"),$')
@@ -102,6 +103,16 @@ def test_both_languages_have_the_same_words_with_the_same_parameters() -> None:
     assert parameters[0] == parameters[1]
     assert all(english.values())
     assert all(chinese.values())
+
+
+def test_the_english_names_of_the_apps_that_ship_are_those_of_their_manifests() -> None:
+    said = {key: text for key, text in catalogue("en").items() if key.split(".")[0] in ("builtin", "tool")}
+    for path in sorted(MANIFESTS.glob("*.json")):
+        manifest = json.loads(path.read_text())
+        assert said.pop(f"builtin.{manifest['app_scope']}") == manifest["title"]
+        for tool in manifest["tools"]:
+            assert said.pop(f"tool.{tool['id']}") == tool["title"]
+    assert {key.split(".")[1] for key in said} == {"interaction", "runtime"}, "the kernel's own"
 
 
 def test_every_word_the_page_asks_for_is_in_the_catalogue() -> None:

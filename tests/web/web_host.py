@@ -11,12 +11,12 @@ import os
 import re
 import signal
 import subprocess
-import sys
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from tests.hosts import lineup
 from tests.web.line_agent import LineAgent
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -27,7 +27,8 @@ _READY = re.compile(r"READY (http://\S+?)/#token=(\S+)")
 class WebHost:
     """One home with its web host; the host may be stopped and started again. url = origin with its token.
 
-    verb: what is run, with its options. options: more of them. environ: what it is started with; ours if None.
+    verb: what is run, with its options. options: more of them. environ: what it is started with; ours if None. is_executed: no fork of a
+    warm parent (tests/hosts/lineup.py), nor is any command on this home.
     """
 
     def __init__(
@@ -39,8 +40,10 @@ class WebHost:
         is_demo: bool = False,
         options: Sequence[str] = (),
         environ: Mapping[str, str] | None = None,
+        is_executed: bool = False,
     ) -> None:
         self.home = home
+        self.is_executed = is_executed
         self.url = ""
         self.origin = ""
         self.token = ""
@@ -52,9 +55,10 @@ class WebHost:
 
     def start(self) -> None:
         """Start it and wait until it is ready."""
-        program = [*self._lineup(), *self._folders, *self._verb, *self._more]
+        words = [*self._named(), *self._folders, *self._verb, *self._more]
+        how = {"cwd": ROOT, "env": self._environ, "is_executed": self.is_executed, "text": True}
         with self._errors.open("ab") as errors:
-            self._process = subprocess.Popen(program, cwd=ROOT, stdout=subprocess.PIPE, stderr=errors, text=True, env=self._environ)
+            self._process = lineup.start(words, stdout=subprocess.PIPE, stderr=errors, **how)
         assert self._process.stdout is not None
         killer = threading.Timer(SECONDS, self._process.kill)  # a host that never gets ready ends the wait below
         killer.start()
@@ -100,8 +104,9 @@ class WebHost:
 
     def lineup(self, *words: str) -> str:
         """Run one command on this home and return what it printed."""
-        done = subprocess.run([*self._lineup(), *words], cwd=ROOT, capture_output=True, text=True, timeout=SECONDS, check=True)
-        return done.stdout
+        done = self._run(*words)
+        done.check_returncode()
+        return str(done.stdout)
 
     def kernel_pid(self) -> int:
         """The process of the kernel of this home."""
@@ -124,16 +129,19 @@ class WebHost:
         """End the host and the kernel."""
         if self._process is not None:
             assert self.stop() == 0
-        subprocess.run([*self._lineup(), "stop"], cwd=ROOT, capture_output=True, timeout=SECONDS, check=False)  # it may be gone already
+        self._run("stop")  # it may be gone already
 
-    def _lineup(self) -> list[str]:
-        return [sys.executable, "-m", "hosts.cli", "--home", str(self.home)]
+    def _run(self, *words: str) -> subprocess.CompletedProcess[str]:
+        return lineup.run([*self._named(), *words], cwd=ROOT, text=True, timeout=SECONDS, is_executed=self.is_executed)
+
+    def _named(self) -> list[str]:
+        return ["--home", str(self.home)]
 
 
 @contextmanager
 def agent_of(host: WebHost) -> Iterator[LineAgent]:
     """An Agent of the tests at the door of this host's kernel."""
-    agent = LineAgent(host.home)
+    agent = LineAgent(host.home, is_executed=host.is_executed)
     try:
         agent.wait("client.inventory")
         yield agent

@@ -1,7 +1,7 @@
 /** Where the page begins: its key, its language, its look, and the first drawing. */
 /** @import { Language, PageState } from "./types.d.ts" */
 import { languageOf } from "./i18n/words.js";
-import { ofBrowser, ofTab } from "./kept.js";
+import { nameOfTab, ofBrowser, ofTab } from "./kept.js";
 import { KEPT_TOKEN, Page, PageContext } from "./page.js";
 import { Shell } from "./parts/shell.js";
 import { useStore } from "./store.js";
@@ -50,7 +50,10 @@ function App({ page }) {
 
 const page = new Page({ url: `ws://${location.host}/ws`, token: takeToken(), lang: firstLanguage(), theme: firstTheme() });
 render(html`<${App} page=${page} />`, /** @type {Element} */ (document.getElementById("root")));
-page.connection.open();
+void nameOfTab().then((name) => {
+  page.tab = name;
+  page.connection.open();
+});
 addEventListener("online", () => page.connection.open());
 addEventListener("pagehide", () => page.keepLine());
 // The line of the terminal pasted into a tab that is here already changes the fragment alone: no browser loads the page again for that.

@@ -6,6 +6,7 @@
  *    reconnect takes nothing away from under the reader.
  */
 /** @import { CallSummary, Change, Interaction, MessageSummary, Mirror, SnapshotState } from "./types.d.ts" */
+import { appTitle } from "./i18n/words.js";
 
 export const MAX_MESSAGES = 500;
 const MAX_ENDED_CALLS = 200;
@@ -127,8 +128,9 @@ export const endedCalls = (mirror) => [...mirror.calls.values()].filter((call) =
 export const waitingQuestions = (mirror) => [...mirror.interactions.values()].filter(isWaiting).sort((a, b) => a.number - b.number);
 /** @param {Mirror} mirror */
 export const waitingConsents = (mirror) => [...mirror.consents.values()].sort((a, b) => a.number - b.number);
-/** The App's title as its Manifest gives it, or its scope. @param {Mirror} mirror @param {string} scope */
-export const titleOf = (mirror, scope) => mirror.apps.find((app) => app.app_scope === scope)?.title ?? scope;
+/** The App's title, or its scope. @param {Mirror} mirror @param {string} scope */
+export const titleOf = (mirror, scope) =>
+  appTitle(mirror.apps.find((app) => app.app_scope === scope) ?? { app_scope: scope, title: scope });
 /** The newest open surface of an App. @param {Mirror} mirror @param {string} scope */
 export const surfaceOf = (mirror, scope) => [...mirror.surfaces.values()].filter((one) => one.app_scope === scope).pop();
 /**

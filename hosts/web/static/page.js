@@ -23,7 +23,6 @@ const KEEP_LINE_AFTER_MS = 150;
 const MAX_LINE = 65_536; // as the host takes
 const MAX_ANSWERED = 200;
 export const KEPT_TOKEN = "lineup.token"; // of this tab and this port
-const KEPT_TAB = "lineup.tab";
 const KEPT_ANSWERED = "lineup.answered";
 
 export class Page {
@@ -35,13 +34,12 @@ export class Page {
     this.token = begin.token;
     /** @type {ReturnType<typeof setTimeout> | undefined} */
     this.reading = undefined;
-    this.tab = ofTab.get(KEPT_TAB) ?? [...crypto.getRandomValues(new Uint32Array(4))].map((part) => part.toString(36)).join("-");
-    ofTab.set(KEPT_TAB, this.tab);
+    this.tab = ""; // its name, before the connection is opened
     /** @type {ReturnType<typeof setTimeout> | undefined} */
     this.keepingLine = undefined;
     this.wasWelcome = false;
     setLanguage(begin.lang);
-    this.connection = new Connection(begin.url, () => ({ op: "auth", token: this.token, lang: this.store.state.lang, tab: this.tab }), {
+    this.connection = new Connection(begin.url, () => this.#greeting(), {
       message: (message) => this.#take(message),
       link: (link) => this.store.set(link === "open" ? { link } : { link, phase: "connecting" }),
       stuck: (isStuck) => this.store.set({ isStuck }),
@@ -50,6 +48,10 @@ export class Page {
 
   get state() {
     return this.store.state;
+  }
+
+  #greeting() {
+    return { op: "auth", token: this.token, lang: this.store.state.lang, ...(this.tab ? { tab: this.tab } : {}) };
   }
 
   // --- what the host says
@@ -83,7 +85,7 @@ export class Page {
       this.token = String(message.token); // the browser was opened with one that opens only once
       ofTab.set(KEPT_TOKEN, this.token);
     }
-    this.store.set({ isDemo: Boolean(message.demo) });
+    this.store.set({ isDemo: Boolean(message.demo), isExposed: Boolean(message.exposed) });
     if (this.wasWelcome || this.state.line !== "") this.keepLine();
     else this.store.set({ line: String(message.line ?? "") });
     this.wasWelcome = true;

@@ -17,6 +17,7 @@ export function firstState() {
     hint: "",
     links: 0,
     isDemo: false,
+    isExposed: false,
     viewId: "",
     answered: new Map(),
     line: "",

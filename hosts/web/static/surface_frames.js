@@ -13,7 +13,7 @@
 /** @import { Act, End, Look } from "./bridge.js" */
 import { html, useEffect, useRef, useState } from "./vendor/htm-preact.js";
 import { Bridge, droppedText, expectMount, onSurfaceMessage, watchDropped } from "./bridge.js";
-import { t } from "./i18n/words.js";
+import { appTitle, t } from "./i18n/words.js";
 
 export { onSurfaceMessage };
 
@@ -49,7 +49,7 @@ export function SurfaceFrame({ surface, send, look, link = 0 }) {
 
   return html`<div class="surface" data-showing=${showing.kind}>
     <div class="surface-box" ref=${box} hidden=${showing.kind !== "shown"}></div>
-    ${showing.kind === "loading" && html`<p class="surface-note" role="status">${t("surface.loading", { title: surface.title })}</p>`}
+    ${showing.kind === "loading" && html`<p class="surface-note" role="status">${t("surface.loading", { title: appTitle(surface) })}</p>`}
     ${(showing.kind === "ended" || showing.kind === "refused") &&
     html`<${Trouble} showing=${showing} surface=${surface} retry=${() => slot.current?.mount()} />`}
   </div>`;
@@ -59,11 +59,11 @@ export function SurfaceFrame({ surface, send, look, link = 0 }) {
 function Trouble({ showing, surface, retry }) {
   const why = showing.kind === "ended" ? showing.why : "refused";
   return html`<section class="surface-note" role="status">
-    <p>${t(`surface.${why}`, { title: surface.title })}</p>
+    <p>${t(`surface.${why}`, { title: appTitle(surface) })}</p>
     ${showing.kind === "refused" && html`<p class="quiet">${showing.code}${showing.hint && ` · ${showing.hint}`}</p>`}
     ${why !== "closed" &&
     html`<button type="button" onClick=${retry}>${t(why === "taken_over" ? "surface.here" : "surface.retry")}</button>`}
-    ${surface.text && html`<pre tabindex="0" aria-label=${t("surface.astext", { title: surface.title })}>${surface.text}</pre>`}
+    ${surface.text && html`<pre tabindex="0" aria-label=${t("surface.astext", { title: appTitle(surface) })}>${surface.text}</pre>`}
   </section>`;
 }
 
@@ -107,7 +107,9 @@ class Slot {
   /** @param {Look} look */
   look(look) {
     this.shownLook = look;
-    this.#bridge?.look(look);
+    if (this.#bridge === null) return;
+    this.#bridge.frame.title = appTitle(this.surface);
+    this.#bridge.look(look);
   }
 
   /** There is a link to the kernel, the same or a new one. @param {number} link */
@@ -128,7 +130,7 @@ class Slot {
     frame.setAttribute("sandbox", "allow-scripts");
     frame.setAttribute("allow", "");
     frame.setAttribute("referrerpolicy", "no-referrer");
-    frame.title = this.surface.title;
+    frame.title = appTitle(this.surface);
     const carried = this.#carried.splice(0);
     const told = { send: this.send, ended: (/** @type {End} */ why, /** @type {Act[]} */ left) => this.#ended(why, left, mounted.mount) };
     this.#bridge = new Bridge(frame, { ...mounted, carried }, this.shownLook, told);

@@ -281,6 +281,7 @@ export interface PageState {
   hint: string;
   links: number;
   isDemo: boolean;
+  isExposed: boolean;
   viewId: string;
   /** What this tab answered: the view it was then, by question. */
   answered: ReadonlyMap<string, string>;

@@ -29,7 +29,7 @@ const WORDS = {
   zh: {
     title: "任务面板",
     list: "任务",
-    empty: "还没有任务。智能体会把正在做的事放在这里。",
+    empty: "还没有任务。Agent 会把正在做的事放在这里。",
     counts: (open, ended) => `${open} 项进行中，${ended} 项已结束`,
     states: { pending: "等待中", running: "进行中", blocked: "受阻", completed: "已完成", cancelled: "已取消", failed: "失败" },
     close: (title) => `关闭「${title}」`,

@@ -35,6 +35,7 @@ export const EN = {
   "banner.connecting": "The kernel went away and is being started again. What was accepted is safe, and what you typed is kept.",
   "banner.ended": "LineUp was stopped. Start it again here, or with “lineup run”.",
   "banner.failed": "The kernel could not be started: {why}",
+  "banner.exposed": "Not for production: this address is plain HTTP, so others on the network can read and change what passes. Installed apps stay closed.",
   "banner.retry": "Try again now",
   "refused.title": "This page has no key",
   "refused.text": "LineUp opens only with the address it printed in the terminal when it was started. Open that line again; it looks like this:",

@@ -127,6 +127,14 @@ export const EN_KERNEL = {
   "tool.runtime.status": "Runtime status",
   "builtin.interaction": "Questions to you",
   "builtin.runtime": "LineUp itself",
+  // the Apps that ship, as their Manifests say
+  "builtin.chat": "Conversation",
+  "builtin.task-dashboard": "Task Dashboard",
+  "builtin.whiteboard": "Whiteboard",
+  "tool.task-dashboard.open": "Show a task",
+  "tool.task-dashboard.update": "Move a task on",
+  "tool.whiteboard.open": "Open a board",
+  "tool.whiteboard.submit": "Take the drawing",
   // what the person sets
   "mode.title": "How you talk with the Agent",
   "mode.im": "Written",

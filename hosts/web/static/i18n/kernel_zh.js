@@ -127,6 +127,14 @@ export const ZH_KERNEL = {
   "tool.runtime.status": "运行状态",
   "builtin.interaction": "给你的提问",
   "builtin.runtime": "LineUp 自身",
+  // the Apps that ship, as their Manifests say
+  "builtin.chat": "对话",
+  "builtin.task-dashboard": "任务面板",
+  "builtin.whiteboard": "白板",
+  "tool.task-dashboard.open": "显示一项任务",
+  "tool.task-dashboard.update": "推进一项任务",
+  "tool.whiteboard.open": "打开一块画板",
+  "tool.whiteboard.submit": "取走画作",
   // what the person sets
   "mode.title": "与 Agent 交谈的方式",
   "mode.im": "文字",

@@ -42,6 +42,11 @@ export function t(key, params = {}) {
 /** Words by key, or the given text where there are none: for tokens a newer kernel may know. @param {string} key @param {string} other */
 export const tOr = (key, other) => CATALOGUES[spoken][key] ?? other;
 
+/** An App's title: a Manifest has one, those of our own Apps stand in the catalogue. @param {{ app_scope: string, title: string }} app */
+export const appTitle = ({ app_scope, title }) => tOr(`builtin.${app_scope}`, title);
+/** A tool's title, in the same way. @param {{ tool_id: string, title?: string }} tool */
+export const toolTitle = ({ tool_id, title }) => tOr(`tool.${tool_id}`, title || tool_id);
+
 /** What a code of the kernel means to a person. @param {string} code */
 export const wordsOfCode = (code) => tOr(`code.${code}`, t("code.other", { code }));
 

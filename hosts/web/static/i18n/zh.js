@@ -35,6 +35,7 @@ export const ZH = {
   "banner.connecting": "内核已离开，正在重新启动。已接受的内容是安全的，你输入的内容会保留。",
   "banner.ended": "LineUp 已被停止。可在此重新启动，或运行 “lineup run”。",
   "banner.failed": "无法启动内核：{why}",
+  "banner.exposed": "不适合正式使用：此地址是明文 HTTP，网络上的其他人可以读取并更改传输的内容。已安装的应用不会打开。",
   "banner.retry": "立即重试",
   "refused.title": "此页面没有密钥",
   "refused.text": "LineUp 只能通过启动时在终端打印的地址打开。请重新打开那一行；它看起来像这样：",

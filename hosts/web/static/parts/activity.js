@@ -1,6 +1,6 @@
 /** What goes on: calls with their progress, running Apps, the record of decisions. */
 /** @import { AuditRow, CallSummary, InstanceSummary, Mirror } from "../types.d.ts" */
-import { dayAndTime, t, timeOfDay, tOr, wordsOfCode } from "../i18n/words.js";
+import { appTitle, dayAndTime, t, timeOfDay, toolTitle, tOr, wordsOfCode } from "../i18n/words.js";
 import * as mirrors from "../mirror.js";
 import { usePage } from "../page.js";
 import { html, useEffect, useState } from "../vendor/htm-preact.js";
@@ -52,7 +52,7 @@ const stateOf = (call) => (call.cancel !== "none" && mirrors.isOpenCall(call) ? 
 /** @param {Mirror} mirror @param {CallSummary} call */
 const factsOf = (mirror, call) =>
   [
-    tOr(`builtin.${call.app_scope}`, oneLine(mirrors.titleOf(mirror, call.app_scope), 40)),
+    oneLine(mirrors.titleOf(mirror, call.app_scope), 40),
     t("activity.from", { who: tOr(`source.${call.source}`, call.source) }),
     call.attempts ? t("activity.attempt", { count: call.attempts + 1 }) : "",
     call.error_code && call.error_code !== call.status ? wordsOfCode(call.error_code) : "",
@@ -61,7 +61,7 @@ const factsOf = (mirror, call) =>
 /** @param {{ call: CallSummary, mirror: Mirror }} props */
 function Call({ call, mirror }) {
   const [isOpen, setIsOpen] = useState(false);
-  const title = tOr(`tool.${call.tool_id}`, oneLine(call.title || call.tool_id, 80));
+  const title = oneLine(toolTitle(call), 80);
   const state = stateOf(call);
   const isWorking = mirrors.isOpenCall(call);
   const isQuestion = call.app_scope === "interaction";
@@ -130,14 +130,14 @@ function Instance({ instance }) {
     instance.error ? wordsOfCode(instance.error) : "",
   ].filter(Boolean);
   return html`<li class="row row-flat">
-    <${AppSign} scope=${instance.app_scope} title=${instance.title} />
+    <${AppSign} scope=${instance.app_scope} title=${appTitle(instance)} />
     <span class="row-words"
-      ><strong><${Said} text=${instance.title} most=${40} /></strong
+      ><strong><${Said} text=${appTitle(instance)} most=${40} /></strong
       ><span class="muted">
         ${` ${facts.join(" · ")}`}</span
       ></span
     >
-    <button type="button" class="quiet" onClick=${() => void page.readLog(instance.instance_id, instance.title)}>${t("failed.log")}</button>
+    <button type="button" class="quiet" onClick=${() => void page.readLog(instance.instance_id, appTitle(instance))}>${t("failed.log")}</button>
     <button type="button" class="quiet" onClick=${() => void page.explain(instance.instance_id)}>${t("failed.why")}</button>
   </li>`;
 }

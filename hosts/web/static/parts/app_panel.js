@@ -1,10 +1,11 @@
 /** What an App shows, with what can be done to it; and, when it failed, why and the ways back. */
 /** @import { InstanceSummary, Interaction, Mirror, PageState, SessionSummary, SurfaceSummary } from "../types.d.ts" */
-import { t, tOr, wordsOfCode } from "../i18n/words.js";
+import { appTitle, t, toolTitle, tOr, wordsOfCode } from "../i18n/words.js";
 import * as mirrors from "../mirror.js";
 import { usePage } from "../page.js";
 import { EMPTY_FORM } from "../store.js";
 import { SurfaceFrame } from "../surface_frames.js";
+import { Turns } from "../surface_turns.js";
 import { html, useEffect, useState } from "../vendor/htm-preact.js";
 import { oneLine, visible } from "../visible.js";
 import { AppSign, Progress, Said } from "./basics.js";
@@ -16,16 +17,16 @@ export function AppHead({ mirror, instance }) {
   const calls = mirrors.openCalls(mirror).filter((call) => call.instance_id === instance.instance_id);
   const reported = calls.find((call) => call.progress !== undefined);
   return html`<div class="app-head">
-    <${AppSign} scope=${instance.app_scope} title=${instance.title} />
-    <h2 class="app-title"><${Said} text=${instance.title} most=${60} /></h2>
+    <${AppSign} scope=${instance.app_scope} title=${appTitle(instance)} />
+    <h2 class="app-title"><${Said} text=${appTitle(instance)} most=${60} /></h2>
     <span class="muted app-state">${tOr(`state.${instance.state}`, oneLine(instance.state, 20))}</span>
     ${reported?.progress
       ? html`<div class="app-progress">
-          <${Progress} ...${reported.progress} label=${oneLine(reported.title, 80)} />
+          <${Progress} ...${reported.progress} label=${oneLine(toolTitle(reported), 80)} />
         </div>`
       : null}
     <span class="app-acts">
-      <button type="button" class="quiet" onClick=${() => void page.readLog(instance.instance_id, instance.title)}>
+      <button type="button" class="quiet" onClick=${() => void page.readLog(instance.instance_id, appTitle(instance))}>
         ${t("failed.log")}
       </button>
       <button type="button" class="quiet" onClick=${() => void page.explain(instance.instance_id)}>${t("failed.why")}</button>
@@ -56,6 +57,8 @@ export const OwnQuestions = ({ state, mirror, questions }) =>
         )}
       </div>`;
 
+const turns = new Turns();
+
 /**
  * The surfaces that were in front once stay, hidden, so that turning to and fro loses nothing.
  * @param {{ mirror: Mirror, shown: InstanceSummary | null, theme: "light" | "dark", lang: string, link: number }} props
@@ -67,6 +70,10 @@ export function Surfaces({ mirror, shown, theme, lang, link }) {
   useEffect(() => {
     if (current && !seen.has(current.surface_id)) setSeen(new Set([...seen, current.surface_id]));
   }, [current?.surface_id]);
+  const send = async (/** @type {object} */ message) => {
+    await turns.take();
+    return page.connection.request(message);
+  };
   const kept = [...mirror.surfaces.values()].filter(
     (one) => one.container === "isolated" && (seen.has(one.surface_id) || one.surface_id === current?.surface_id),
   );
@@ -75,7 +82,7 @@ export function Surfaces({ mirror, shown, theme, lang, link }) {
       html`<div class="surface-slot" key=${one.surface_id} hidden=${one.surface_id !== current?.surface_id}>
         <${SurfaceFrame}
           surface=${one}
-          send=${(/** @type {object} */ message) => page.connection.request(message)}
+          send=${send}
           look=${{ theme, lang }}
           link=${link}
         />
@@ -99,17 +106,17 @@ function NoSurface({ instance, surface }) {
       <pre tabindex="0">${visible(surface.text)}</pre>
     </div>`;
   return html`<p class="blank">
-    ${instance.state === "starting" ? t("app.wakes", { title: oneLine(instance.title, 60) }) : t("app.nothing")}
+    ${instance.state === "starting" ? t("app.wakes", { title: oneLine(appTitle(instance), 60) }) : t("app.nothing")}
   </p>`;
 }
 
 /** An App that failed: why, and what the person can do. @param {{ session: SessionSummary }} props */
 export function FailedApp({ session }) {
   const page = usePage();
-  const title = oneLine(session.title, 60);
+  const title = oneLine(appTitle(session), 60);
   const newest = session.newest_instance_id;
   return html`<section class="failed-app">
-    <${AppSign} scope=${session.app_scope} title=${session.title} />
+    <${AppSign} scope=${session.app_scope} title=${appTitle(session)} />
     <h2>${t("failed.title", { title })}</h2>
     <p>${t("failed.text", { why: wordsOfCode(session.error ?? "unknown") })}</p>
     <div class="card-buttons">
@@ -122,7 +129,7 @@ export function FailedApp({ session }) {
       ${
         newest
           ? html`<button type="button" onClick=${() => void page.explain(newest)}>${t("failed.why")}</button>
-              <button type="button" onClick=${() => void page.readLog(newest, session.title)}>${t("failed.log")}</button>`
+              <button type="button" onClick=${() => void page.readLog(newest, appTitle(session))}>${t("failed.log")}</button>`
           : null
       }
     </div>

@@ -1,6 +1,6 @@
 /** Every App that is there: open it, switch it or one of its tools on and off. */
 /** @import { AppSummary, Mirror } from "../types.d.ts" */
-import { t, tOr } from "../i18n/words.js";
+import { appTitle, t, toolTitle, tOr } from "../i18n/words.js";
 import * as mirrors from "../mirror.js";
 import { usePage } from "../page.js";
 import { html } from "../vendor/htm-preact.js";
@@ -22,7 +22,7 @@ function App({ app, mirror }) {
   const open = () => void (live ? page.turnTo(live.instance_id) : page.act("app.open", { app_scope: app.app_scope }));
   return html`<li class="row app-row">
     <div class="row-head">
-      <${AppSign} scope=${app.app_scope} title=${app.title} /><strong><${Said} text=${app.title} most=${60} /></strong
+      <${AppSign} scope=${app.app_scope} title=${appTitle(app)} /><strong><${Said} text=${appTitle(app)} most=${60} /></strong
       ><code class="ident"><${Said} text=${app.app_scope} most=${60} /></code>
     </div>
     <p class="row-text">${visible(app.description)}</p>
@@ -33,9 +33,9 @@ function App({ app, mirror }) {
       isChat
         ? html`<p class="muted">${t("apps.always")}</p>`
         : html`<div class="row-acts">
-            <${Switch} name=${app.app_scope} label=${t("apps.on")} of=${app.title} isOn=${app.enabled} />
+            <${Switch} name=${app.app_scope} label=${t("apps.on")} of=${appTitle(app)} isOn=${app.enabled} />
             <button type="button" disabled=${!app.enabled} onClick=${open}>
-              ${t(live ? "apps.front" : "apps.open")}<span class="hidden"> ${oneLine(app.title, 60)}</span>
+              ${t(live ? "apps.front" : "apps.open")}<span class="hidden"> ${oneLine(appTitle(app), 60)}</span>
             </button>
           </div>`
     }
@@ -51,8 +51,8 @@ const Tools = ({ app }) =>
       ${app.tools.map(
         (tool) =>
           html`<li key=${tool.tool_id}>
-            <span><${Said} text=${tool.title} most=${60} /> <code class="ident"><${Said} text=${tool.tool_id} most=${80} /></code></span>
-            <${Switch} name=${tool.tool_id} label="" of=${tool.title} isOn=${tool.enabled} isOff=${!app.enabled} />
+            <span><${Said} text=${toolTitle(tool)} most=${60} /> <code class="ident"><${Said} text=${tool.tool_id} most=${80} /></code></span>
+            <${Switch} name=${tool.tool_id} label="" of=${toolTitle(tool)} isOn=${tool.enabled} isOff=${!app.enabled} />
           </li>`,
       )}
     </ul>

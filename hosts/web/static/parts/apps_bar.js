@@ -1,7 +1,7 @@
 /** The conversation and the Apps that run, as tabs. Arrow keys move between them;
  * Enter or a click brings one to the front, in the kernel. */
 /** @import { InstanceSummary, Mirror, PageState, SessionSummary } from "../types.d.ts" */
-import { t, tOr, wordsOfCode } from "../i18n/words.js";
+import { appTitle, t, tOr, wordsOfCode } from "../i18n/words.js";
 import * as mirrors from "../mirror.js";
 import { usePage } from "../page.js";
 import { html, useEffect, useRef } from "../vendor/htm-preact.js";
@@ -79,8 +79,8 @@ function FailedTab({ session, isShown }) {
     id=${`failed-${session.app_scope}`}
     isShown=${isShown}
     isBad=${true}
-    sign=${html`<${AppSign} scope=${session.app_scope} title=${session.title} />`}
-    title=${oneLine(session.title, 40)}
+    sign=${html`<${AppSign} scope=${session.app_scope} title=${appTitle(session)} />`}
+    title=${oneLine(appTitle(session), 40)}
     word=${`${t("tab.failed")}: ${wordsOfCode(session.error ?? "unknown")}`}
     unread=${0}
     waits=${0}
@@ -96,8 +96,8 @@ function AppTab({ instance, isShown, waits }) {
   return html`<${Tab}
     id=${instance.instance_id}
     isShown=${isShown}
-    sign=${html`<${AppSign} scope=${instance.app_scope} title=${instance.title} />`}
-    title=${oneLine(instance.title, 40)}
+    sign=${html`<${AppSign} scope=${instance.app_scope} title=${appTitle(instance)} />`}
+    title=${oneLine(appTitle(instance), 40)}
     word=${word}
     unread=${0}
     waits=${waits}

@@ -2,7 +2,7 @@
  * Small pieces every part is made of.
  * 1. Words of others go through `visible` and stand in an element of their own direction (<bdi>): they cannot turn or hide ours.
  */
-import { t } from "../i18n/words.js";
+import { t, tOr } from "../i18n/words.js";
 import { Component, html, useEffect, useRef, useState } from "../vendor/htm-preact.js";
 import { oneLine, visible } from "../visible.js";
 
@@ -38,7 +38,7 @@ export function AppSign({ scope, title }) {
   return html`<span class=${`sign sign-${sum % 6}`} aria-hidden="true">${[...oneLine(title, 4)][0] ?? "?"}</span>`;
 }
 
-/** A bar; without a percent only the words. @param {{ percent?: number, label: string, message?: string }} props */
+/** A bar; without a percent only the words, where the name of a state is said as one. @param {{ percent?: number, label: string, message?: string }} props */
 export function Progress({ percent, label, message }) {
   const bar = useRef(/** @type {HTMLElement | null} */ (null));
   const value = typeof percent === "number" ? Math.round(Math.min(Math.max(percent, 0), 100)) : undefined;
@@ -52,7 +52,7 @@ export function Progress({ percent, label, message }) {
             </div>
             <span class="progress-number">${value} %</span>`
     }
-    ${message ? html`<span class="muted"><${Said} text=${message} most=${120} /></span>` : null}
+    ${message ? html`<span class="muted"><${Said} text=${tOr(`state.${message}`, message)} most=${120} /></span>` : null}
   </div>`;
 }
 

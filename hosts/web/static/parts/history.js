@@ -1,6 +1,6 @@
 /** App sessions: what was said while an App was in front, read only, and the way to go on with a closed one (SPEC 8.4). */
 /** @import { Interaction, MessageSummary, PageState, SessionSummary } from "../types.d.ts" */
-import { dayAndTime, t, tOr } from "../i18n/words.js";
+import { appTitle, dayAndTime, t, tOr } from "../i18n/words.js";
 import { usePage } from "../page.js";
 import { html, useEffect, useState } from "../vendor/htm-preact.js";
 import { oneLine, visible } from "../visible.js";
@@ -21,7 +21,7 @@ export function History({ state }) {
       (one) =>
         html`<li class="row" key=${one.number}>
           <div class="row-head">
-            <${AppSign} scope=${one.app_scope} title=${one.title} /><strong><${Said} text=${one.title} most=${60} /></strong
+            <${AppSign} scope=${one.app_scope} title=${appTitle(one)} /><strong><${Said} text=${appTitle(one)} most=${60} /></strong
             ><span class="chip">${t(`state.${one.state === "open" ? "open" : "closed"}`)}</span>
           </div>
           <p class="row-facts muted">
@@ -30,7 +30,7 @@ export function History({ state }) {
           </p>
           <div class="row-acts">
             <button type="button" onClick=${() => setRead(one.app_session_id)}>
-              ${t("history.read")}<span class="hidden"> ${oneLine(one.title, 60)}, ${dayAndTime(one.opened_at)}</span></button
+              ${t("history.read")}<span class="hidden"> ${oneLine(appTitle(one), 60)}, ${dayAndTime(one.opened_at)}</span></button
             ><${Continue} session=${one} />
           </div>
         </li>`,
@@ -47,7 +47,7 @@ function Continue({ session }) {
     title=${t("history.continue_hint")}
     onClick=${() => void page.act("sessions.continue", { app_session_id: session.app_session_id })}
   >
-    ${t("history.continue")}<span class="hidden"> ${oneLine(session.title, 60)}, ${dayAndTime(session.opened_at)}</span>
+    ${t("history.continue")}<span class="hidden"> ${oneLine(appTitle(session), 60)}, ${dayAndTime(session.opened_at)}</span>
   </button>`;
 }
 
@@ -91,7 +91,7 @@ function Session({ session, state, onBack }) {
   return html`<${KeepsFocus}
     ><button type="button" class="quiet" onClick=${onBack}>← ${t("history.back")}</button>
     <div class="row-head">
-      <${AppSign} scope=${session.app_scope} title=${session.title} /><strong><${Said} text=${session.title} most=${60} /></strong
+      <${AppSign} scope=${session.app_scope} title=${appTitle(session)} /><strong><${Said} text=${appTitle(session)} most=${60} /></strong
       ><span class="chip">${t("history.readonly")}</span>
     </div>
     <div class="row-acts"><${Continue} session=${session} /></div>

@@ -1,6 +1,6 @@
 /** What LineUp itself has to say, in a strip of its own: the connection, what waits, toasts. It takes room; it covers nothing. */
 /** @import { Mirror, PageState, Toast } from "../types.d.ts" */
-import { t, tOr } from "../i18n/words.js";
+import { t, toolTitle, tOr } from "../i18n/words.js";
 import * as mirrors from "../mirror.js";
 import { usePage } from "../page.js";
 import { html } from "../vendor/htm-preact.js";
@@ -91,7 +91,7 @@ function WaitingCalls({ mirror }) {
         (call) =>
           html`<li key=${call.number}>
             <span class="waiting-words"
-              >${t("app.waiting", { title: oneLine(mirrors.titleOf(mirror, call.app_scope), 60), call: oneLine(call.title, 60) })}</span
+              >${t("app.waiting", { title: oneLine(mirrors.titleOf(mirror, call.app_scope), 60), call: oneLine(toolTitle(call), 60) })}</span
             >
             <button type="button" onClick=${() => void page.turnTo(call.instance_id ?? "")}>${t("apps.front")}</button>
           </li>`,
@@ -119,6 +119,7 @@ function Toasts({ toasts }) {
 /** @param {{ state: PageState, questions: import("../types.d.ts").Interaction[] }} props */
 export const Notices = ({ state, questions }) =>
   html`<section class="notices" aria-label=${t("app.notices")}>
+    ${state.isExposed ? html`<p class="banner banner-bad">${t("banner.exposed")}</p>` : null}
     <${Banner} state=${state} />
     ${state.mirror ? html`<${WaitingCalls} mirror=${state.mirror} /><${Waiting} mirror=${state.mirror} questions=${questions} />` : null}
     <${Toasts} toasts=${state.toasts} />

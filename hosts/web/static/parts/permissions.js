@@ -3,7 +3,7 @@
  * an App could not take (SPEC 5.4).
  */
 /** @import { AppSummary, PageState, Parked, Permission } from "../types.d.ts" */
-import { dayAndTime, sizeWords, t, tOr } from "../i18n/words.js";
+import { appTitle, dayAndTime, sizeWords, t, tOr } from "../i18n/words.js";
 import * as mirrors from "../mirror.js";
 import { usePage } from "../page.js";
 import { html, useEffect, useState } from "../vendor/htm-preact.js";
@@ -91,16 +91,16 @@ function OwnQuestionsPolicy({ apps: all }) {
       ${apps.map(
         (app) =>
           html`<li key=${app.app_scope} class="row row-flat">
-            <${AppSign} scope=${app.app_scope} title=${app.title} />
+            <${AppSign} scope=${app.app_scope} title=${appTitle(app)} />
             <span class="row-words"
-              ><strong><${Said} text=${app.title} most=${60} /></strong> <code class="ident"><${Said} text=${app.app_scope} most=${60} /></code
+              ><strong><${Said} text=${appTitle(app)} most=${60} /></strong> <code class="ident"><${Said} text=${app.app_scope} most=${60} /></code
             ></span>
             <button
               type="button"
               role="switch"
               class="switch"
               aria-checked=${app.may_ask ? "true" : "false"}
-              aria-label=${t("policy.label", { app: oneLine(app.title, 60) })}
+              aria-label=${t("policy.label", { app: oneLine(appTitle(app), 60) })}
               onClick=${() => void turn(app)}
             >
               <span class="switch-track" aria-hidden="true"></span>${t("policy.may")}

@@ -1,6 +1,6 @@
 /** The whole page: the Apps at the side, what is shown in the middle, what was opened beside it, and what lies over everything. */
 /** @import { Interaction, Mirror, PageState, PanelName } from "../types.d.ts" */
-import { t } from "../i18n/words.js";
+import { appTitle, t } from "../i18n/words.js";
 import * as mirrors from "../mirror.js";
 import { usePage } from "../page.js";
 import { html, useEffect, useErrorBoundary, useState } from "../vendor/htm-preact.js";
@@ -105,14 +105,14 @@ function Shown({ state, mirror, own, theme }) {
   const instance = failed ? null : mirrors.front(mirror);
   useEffect(() => {
     const waiting = mirrors.waitingQuestions(mirror).length + mirror.consents.size;
-    document.title = `${waiting ? `(${waiting}) ` : ""}${instance?.title ?? t("app.conversation")} · LineUp`;
+    document.title = `${waiting ? `(${waiting}) ` : ""}${instance ? appTitle(instance) : t("app.conversation")} · LineUp`;
   });
   return html`<div class="shown" id="panel" role="tabpanel" aria-labelledby=${`tab-${tab}`}>
     <section class="conversation" hidden=${tab !== mirrors.CHAT} aria-label=${t("app.conversation")}>
       <${Timeline} state=${state} mirror=${mirror} page=${page} /><${Composer} mirror=${mirror} text=${state.line} />
     </section>
     ${failed ? html`<${FailedApp} session=${failed} />` : null}
-    <section class="app" hidden=${instance === null} aria-label=${instance?.title ?? t("app.apps")}>
+    <section class="app" hidden=${instance === null} aria-label=${instance ? appTitle(instance) : t("app.apps")}>
       ${instance
         ? html`<${AppHead} mirror=${mirror} instance=${instance} />
             <${OwnQuestions} state=${state} mirror=${mirror} questions=${own} />`
