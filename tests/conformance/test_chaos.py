@@ -17,7 +17,7 @@ STEPS = 120
 
 
 def _trouble(app: App, seed: int, steps: int = STEPS, patience: float = 10.0) -> Report:
-    return trio.run(make_trouble, app, seed, 60.0, steps, patience)
+    return trio.run(make_trouble, app, seed, 300.0, steps, patience)  # the steps end it: a crowded machine makes as much trouble
 
 
 @pytest.mark.clause("5.3")
