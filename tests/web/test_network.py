@@ -75,7 +75,7 @@ class _View:
 async def test_an_installed_app_is_opened_over_no_network(is_loopback: bool) -> None:
     view = _View()
     shared = SimpleNamespace(is_loopback=is_loopback, text=PageText(Trees()))
-    jobs = Jobs(cast("Any", shared), cast("Any", None), "http://192.0.2.1:8000", "en")
+    jobs = Jobs(cast("Any", shared), cast("Any", None), "http://127.0.0.1:1", "en")
     refused: list[tuple[str, str, bool]] = []
     for scope in ("bought", "ours"):
         for message in (AppOpen(app_scope=scope), AppStartEmpty(app_scope=scope), SessionsContinue(app_session_id=f"ses_{scope}")):
