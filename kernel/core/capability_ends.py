@@ -12,12 +12,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from kernel.core import calls, machines
+from kernel.core import calls, machines, results
 from kernel.core.capability_records import CapabilityRequest
-from kernel.core.decision import Draft, Then
-from kernel.core.events import DeliverMessages
+from kernel.core.decision import Draft
 from kernel.core.machines import INSTANCE_FINAL, CapabilityEvent, CapabilityStatus
-from kernel.core.records import InboxRow, Instance, encode_body, replace
+from kernel.core.records import Instance, replace
 from lineup_sdk.protocol.capability_messages import CAPABILITY_RESULT
 from lineup_sdk.protocol.codes import Code
 from lineup_sdk.protocol.messages import JsonObject
@@ -79,19 +78,7 @@ def _tell_app(draft: Draft, request: CapabilityRequest) -> None:
     instance = draft.instance(request.instance_id)
     if instance is None or instance.state in INSTANCE_FINAL:
         return
-    row = InboxRow(
-        number=draft.new_number(),
-        message_id=draft.new_id("msg"),
-        app_scope=request.app_scope,
-        conversation_id=request.conversation_id,
-        instance_id=request.instance_id,
-        topic=CAPABILITY_RESULT,
-        body_cbor=encode_body(_result_of(request)),
-        created_at=draft.stamp.now,
-    )
-    draft.put(row)
-    draft.audit("inbox.stored", number=row.number, instance_id=request.instance_id)
-    draft.effect(Then(command=DeliverMessages(instance_id=request.instance_id)))
+    results.store(draft, instance, CAPABILITY_RESULT, _result_of(request))
 
 
 def _result_of(request: CapabilityRequest) -> JsonObject:

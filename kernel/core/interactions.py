@@ -17,15 +17,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import timedelta
 
-from kernel.core import calls, envelopes, focus, interaction_ends, interaction_forms, machines
+from kernel.core import calls, envelopes, focus, interaction_ends, interaction_forms, machines, results
 from kernel.core.decision import ArmDeadline, Decision, Detail, Draft, Origin, Rejected, SendToWorker, Stamp, Then, View
-from kernel.core.events import DeliverMessages, NoticePresented, PresentInteraction
+from kernel.core.events import NoticePresented, PresentInteraction
 from kernel.core.limits import MAX_OPEN_INTERACTIONS
 from kernel.core.machines import CALL_OPEN, INSTANCE_FINAL, INTERACTION_OPEN, CallEvent, InstanceState, InteractionEvent, InteractionStatus
 from kernel.core.manifest import SYSTEM_SCOPE
 from kernel.core.records import (
     Deadline,
-    InboxRow,
     Instance,
     Interaction,
     InteractionKind,
@@ -239,19 +238,7 @@ def _tell_owner(draft: Draft, interaction: Interaction, result: JsonObject, code
     if owner is None or owner.state in INSTANCE_FINAL:
         return  # nobody is left to read it
     body = {"interaction_id": interaction.interaction_id, "kind": interaction.kind.value, **result}
-    row = InboxRow(
-        number=draft.new_number(),
-        message_id=draft.new_id("msg"),
-        app_scope=owner.app_scope,
-        conversation_id=interaction.conversation_id,
-        instance_id=owner.instance_id,
-        topic=INTERACTION_RESULT,
-        body_cbor=encode_body(body if code is None else body | {"code": code.value}),
-        created_at=draft.stamp.now,
-    )
-    draft.put(row)
-    draft.audit("inbox.stored", number=row.number, instance_id=owner.instance_id)
-    draft.effect(Then(command=DeliverMessages(instance_id=owner.instance_id)))
+    results.store(draft, owner, INTERACTION_RESULT, body if code is None else body | {"code": code.value})
     _tell_subscriber(draft, draft.interaction(interaction.interaction_id) or interaction)
 
 

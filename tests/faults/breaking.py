@@ -9,7 +9,7 @@ from kernel.core import commands
 from kernel.core.decision import Decision
 
 Patch = tuple[Any, str, Any]  # where, which name, what it is instead
-_REAL = commands.decide
+REAL = commands.decide  # before anything is patched
 
 
 def changed(names: str | Sequence[str], change: Callable[..., Decision]) -> list[Patch]:
@@ -17,7 +17,7 @@ def changed(names: str | Sequence[str], change: Callable[..., Decision]) -> list
     wanted = {names} if isinstance(names, str) else set(names)
 
     def decide(view: Any, origin: Any, stamp: Any, command: Any) -> Decision:
-        decision = _REAL(view, origin, stamp, command)
+        decision = REAL(view, origin, stamp, command)
         return change(decision, view, origin, stamp, command) if commands.name_of(command) in wanted else decision
 
     return [(commands, "decide", decide)]
@@ -30,7 +30,7 @@ def instead(names: str | Sequence[str], other: Callable[..., Any]) -> list[Patch
     def decide(view: Any, origin: Any, stamp: Any, command: Any) -> Decision:
         if commands.name_of(command) in wanted:
             origin, command = other(view, origin, command)
-        return _REAL(view, origin, stamp, command)
+        return REAL(view, origin, stamp, command)
 
     return [(commands, "decide", decide)]
 

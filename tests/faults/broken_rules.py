@@ -45,11 +45,10 @@ from kernel.store_view import StoreView
 from kernel.turns import Turns
 from lineup_sdk.protocol import messages as m
 from lineup_sdk.protocol.interaction_messages import InteractionPresented
-from tests.faults.breaking import Patch, and_, changed, instead, with_, without
+from tests.faults.breaking import REAL, Patch, and_, changed, instead, with_, without
 from tests.model import kernel as model_kernel
 from tests.trace import Framed
 
-_REAL = commands.decide
 _SEQ = 10_000_000  # numbers of records that a broken kernel makes up
 
 
@@ -91,7 +90,7 @@ def _progress_again() -> list[Patch]:
 
     def decide(view: Any, origin: Any, stamp: Any, command: Any) -> Decision:
         try:
-            decision = _REAL(view, origin, stamp, command)
+            decision = REAL(view, origin, stamp, command)
         except Rejected:
             call = view.call_by_id(command.call_id) if isinstance(command, m.ToolProgress) else None
             row = kept.get(call.number) if call is not None else None
@@ -158,7 +157,7 @@ def _ask_by_another(view: Any, origin: Any, command: Any) -> Any:
 def _answer_again() -> list[Patch]:
     def decide(view: Any, origin: Any, stamp: Any, command: Any) -> Decision:
         try:
-            return _REAL(view, origin, stamp, command)
+            return REAL(view, origin, stamp, command)
         except Rejected:
             asked = view.interaction(command.interaction_id) if commands.name_of(command) == "interaction.answer" else None
             if asked is None or asked.status is not InteractionStatus.SUBMITTED:
