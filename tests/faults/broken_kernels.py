@@ -6,7 +6,7 @@ under its own number, or the suite would not see that the promise is broken.
 Rules:
 1. What is broken stands in broken_rules.py.
 2. The work is the story of the crash points, what a hostile neighbour would do beside it, and then steps of anybody.
-3. What only a real process can show (30, 42, 44, 46, 47) is broken there: tests/faults/test_broken_kernels.py says where.
+3. What only real processes or a browser can show is broken there: tests/faults/test_broken_kernels.py says where.
 """
 
 from __future__ import annotations

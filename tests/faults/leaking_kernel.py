@@ -1,9 +1,11 @@
 """A kernel that leaves something behind on purpose, to see that it is told: `-m tests.faults.leaking_kernel serve ...`, or as the module of
 a warm parent. LEAKS says what.
 
-    descriptor    with every worker that ends a descriptor stays open
-    zombie        with every worker that ends a child ends, too, and nobody takes its end
-    orphan        a process that outlives the kernel
+    descriptor     with every worker that ends a descriptor stays open
+    zombie         with every worker that ends a child ends, too, and nobody takes its end
+    orphan         a process that outlives the kernel
+    environment    the zygote, and so every worker, gets to know where the home is
+    memory         what waits for a worker that does not read has no bound
 """
 
 from __future__ import annotations
@@ -12,9 +14,11 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 
 import kernel.__main__ as program
-from kernel import supervisor
+from kernel import launch, supervisor
+from lineup_sdk.channel import Channel
 
 LEAKS = "LINEUP_TEST_LEAKS"  # a warm parent hands its environment on
 _ORPHAN_SECONDS = 120  # longer than it is waited for, and no longer
@@ -36,13 +40,26 @@ def _leave_an_orphan() -> None:
         os._exit(0)
 
 
+def _tell_the_zygote() -> None:
+    home = sys.argv[sys.argv.index("--home") + 1]
+    launch.ENVIRONMENT = {**launch.ENVIRONMENT, "LINEUP_HOME": home}
+
+
+def _forget_the_bound() -> None:
+    Channel.__init__.__kwdefaults__["max_queued_bytes"] = sys.maxsize
+
+
 def main() -> int:
     """Run a kernel of this kind."""
     leaks = os.environ[LEAKS]
-    if leaks == "orphan":
-        _leave_an_orphan()
-        return program.main()
-    leak = {"descriptor": _keep_a_descriptor, "zombie": _keep_a_zombie}[leaks]
+    if at_once := {"orphan": _leave_an_orphan, "environment": _tell_the_zygote, "memory": _forget_the_bound}.get(leaks):
+        at_once()
+    else:
+        _leak_with_every_end({"descriptor": _keep_a_descriptor, "zombie": _keep_a_zombie}[leaks])
+    return program.main()
+
+
+def _leak_with_every_end(leak: Callable[[], None]) -> None:
     real = supervisor._death_of  # every worker's end comes by here
 
     def death_of(*arguments: object) -> object:
@@ -50,7 +67,6 @@ def main() -> int:
         return real(*arguments)  # type: ignore[arg-type]
 
     supervisor._death_of = death_of  # type: ignore[assignment]
-    return program.main()
 
 
 if __name__ == "__main__":

@@ -1,10 +1,9 @@
 """Kernels that break one promise each are told under its number (broken_kernels.py): a dozen, another one with every change of the
-kernel; `make torture` takes all. Those that only a real process can break are broken elsewhere:
+kernel; `make torture` takes all. What only real processes, real files or a browser can show is broken there, every time:
 
-  42  tests/processes/test_kill.py: what a tree left behind looks like stands in tests/test_invariants.py
-  44  tests/processes/sandbox/test_hostile_app.py: the same attacks succeed outside of the seal
-  46  tests/processes/sandbox/weakened_zygote.py: the seal without one layer
-  47  tests/processes/test_floods.py
+  42 44 47 48   tests/faults/test_broken_processes.py
+  46            tests/processes/sandbox/test_hostile_app.py: the seal without one step
+  50            tests/web/test_surface_attack.py
 """
 
 from __future__ import annotations

@@ -11,10 +11,9 @@ import psutil
 import pytest
 import trio
 
-from tests.faults import kill_loops, leaking_kernel, real_points, settling
+from tests.faults import kill_loops, real_points
 from tests.faults.crash_points import POINTS, targets
 from tests.faults.real_points import RUNS
-from tests.processes import orphans
 from tests.processes.conftest import Starter
 from tests.processes.kernel_under_test import KernelUnderTest
 
@@ -22,8 +21,6 @@ ROOT = Path(__file__).parents[2]
 KERNELS = 52
 WORKERS = 200
 PLACES = 12
-SOME_KERNELS = 2
-SOME_WORKERS = 24
 
 
 def _of_today() -> list[int]:
@@ -97,25 +94,3 @@ def test_workers_that_are_killed_leave_no_zombie_and_no_descriptor() -> None:
     assert found["done"] >= WORKERS
     assert found["zygotes"]
     assert [found[name] for name in kill_loops.COUNTED] == [0, 0, 0]
-
-
-@pytest.mark.invariant("42")
-@pytest.mark.parametrize(
-    ("leaks", "kind", "count", "told"),
-    [
-        ("descriptor", "workers", SOME_WORKERS, "leaked_descriptors"),
-        ("zombie", "workers", SOME_WORKERS, "zombies"),
-        ("orphan", "kernels", SOME_KERNELS, "orphans"),
-    ],
-)
-def test_what_a_kernel_leaves_behind_is_counted_and_told(
-    leaks: str, kind: str, count: int, told: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The counters of the loops have teeth: a kernel that leaves just this goes red by just this."""
-    monkeypatch.setenv(leaking_kernel.LEAKS, leaks)
-    monkeypatch.setattr(settling, "SECONDS", 1.0)  # it comes to no rest that would be worth a wait
-    monkeypatch.setattr(orphans, "SECONDS", 1.0)
-    found = kill_loops.main(kind, 1, count, "tests.faults.leaking_kernel")
-    assert {name for name in kill_loops.COUNTED if found[name]} == {told}
-    assert all("INV-42" in line for line in found["violations"].values())
-    assert found["violations"]

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Page, Route, expect
 
 from tests import invariants_of_browser as inv
 from tests.web.canary import Canary, looked_up
@@ -140,6 +140,30 @@ def test_a_hostile_surface_reaches_nothing_by_any_of_its_probes_and_ways_out(
         assert dropped["frame_navigated"] == len(set(WAYS_OUT) - STAYS)
         names = watched.names()
     assert inv.check_inv_50(sandbox, probes, [*heard(canaries), *names]) == []
+
+
+@pytest.mark.clause("9.2")
+@pytest.mark.invariant("50")
+def test_a_page_that_gives_a_surface_its_own_origin_is_told_and_the_response_still_holds(
+    start_host: StartHost, browser: Browser, canaries: tuple[Canary, Canary], tmp_path: Path
+) -> None:
+    host = start_host(write_hostile_app(tmp_path / "hostile"))
+    with agent_of(host) as agent, browser.new_context() as context:
+        page = context.new_page()
+        page.route("**/surface_frames.js", lambda route: route.fulfill(body=_with_an_origin(route), content_type="text/javascript"))
+        page.goto(host.url)
+        task = task_for(canaries, host.origin)
+        agent.result(agent.invoke("hostile.run", {"task": json.dumps({**task, "kind": "nothing"})}))
+        wait_here(page, agent, task)
+        sandbox = page.locator("iframe").get_attribute("sandbox")
+        probes = run(agent, {**task, "kind": "probes", "waits": True})
+    assert inv.check_inv_50(sandbox, probes, heard(canaries)) == ["INV-50: the sandbox of the frame is another one"]
+
+
+def _with_an_origin(route: Route) -> str:
+    real = route.fetch().text()
+    assert real.count('"sandbox", "allow-scripts"') == 1
+    return real.replace('"sandbox", "allow-scripts"', '"sandbox", "allow-scripts allow-same-origin"')
 
 
 @pytest.mark.clause("9.2")
