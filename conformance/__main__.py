@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import trio
@@ -25,6 +25,18 @@ from conformance.targets import App, Target, TargetInvalid, open_target, read_ap
 PATIENCE_SECONDS = 10.0
 
 
+def positive(kind: Callable[[str], float]) -> Callable[[str], float]:
+    """What reads an option that is a number above zero."""
+
+    def read(text: str) -> float:
+        number = kind(text)
+        if not number > 0:
+            raise argparse.ArgumentTypeError(f"{text} is not above zero")
+        return number
+
+    return read
+
+
 def parser_of() -> argparse.ArgumentParser:
     """The command line."""
     parser = argparse.ArgumentParser(prog="python -m conformance", description="Judge a worker by the clauses of the specification.")
@@ -35,7 +47,9 @@ def parser_of() -> argparse.ArgumentParser:
     parser.add_argument("--format", choices=sorted(FORMS), default="table")
     parser.add_argument("--case", action="append", default=[], metavar="N", help="this case alone; may be given more than once")
     parser.add_argument("--expected-failures", type=Path, metavar="FILE", help="cases that are known to fail; it may only shrink")
-    parser.add_argument("--patience", type=float, default=PATIENCE_SECONDS, metavar="SECONDS", help="how long an answer is waited for")
+    parser.add_argument(
+        "--patience", type=positive(float), default=PATIENCE_SECONDS, metavar="SECONDS", help="how long an answer is waited for"
+    )
     parser.add_argument("--list", action="store_true", help="name every case and run none")
     return parser
 
@@ -61,26 +75,28 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.list:
         print("\n".join(f"{case.name}  {case.clause:<5} {case.demand}" for case in all_cases()))
         return 0
-    if options.target is None and options.command is None:
+    if options.target is None and not options.command:
         parser_of().error("name a TARGET or a --command")
     try:
         app = App() if options.target is None else read_app(options.target)
-        expected = {} if options.expected_failures is None else read_expected(options.expected_failures)
-        target, verdicts = trio.run(judge, app, options.command, _chosen(options.case, all_cases()), options.patience)
+        cases = all_cases()
+        listed = options.expected_failures
+        expected = {} if listed is None else read_expected(listed, {case.name for case in cases})
+        target, verdicts = trio.run(judge, app, options.command, _chosen(options.case, cases), options.patience)
     except (ExceptionGroup, SealIncomplete, TargetInvalid, ValueError) as error:
         return refused(error)
     sys.stdout.write(FORMS[options.format](target, verdicts, expected))
     return 1 if surprises(verdicts, expected) else 0
 
 
-def refused(error: BaseException) -> int:
+def refused(error: BaseException, program: str = "conformance") -> int:
     """Say why nothing was judged; return the exit code. Raises: what is a fault of the suite."""
     error = _first(error)
     if isinstance(error, SealIncomplete):
-        print(f"conformance: this machine cannot seal a process: {error}", file=sys.stderr)
+        print(f"{program}: this machine cannot seal a process: {error}", file=sys.stderr)
         return 3
     if isinstance(error, TargetInvalid | ValueError):
-        print(f"conformance: {error}", file=sys.stderr)
+        print(f"{program}: {error}", file=sys.stderr)
         return 2
     raise error
 

@@ -1,10 +1,12 @@
 """`python -m conformance.chaos APP [--seed N] [--seconds S]`: an app under kill, delay, duplicate and reorder, then a look at what broke.
 
 Rules:
-1. Every choice comes from the seed, so the same seed and number of steps is the same trouble; how fast the process answers is not chosen.
+1. Every choice comes from the seed and the number of its act, so the same seed and number of steps is the same row of acts. How fast the
+   process answers is not chosen: it decides what an act finds (which calls are open), never which acts follow.
 2. Trouble is the kernel's and the machine's, never the person's: the worker has to come out of it with every promise kept:
    one outcome a call, no message lost, the saved state back, the wire whole, no death of its own.
-3. When trouble is over, every call that is still open is cancelled and everything has to end.
+3. When trouble is over, every call that is still open is cancelled and everything has to end. Then `remembers` of conformance.json is
+   played, once as it stands, and once with a crash behind each of its deliveries, so that it comes again (an idempotent call, a message).
 """
 
 from __future__ import annotations
@@ -12,16 +14,17 @@ from __future__ import annotations
 import argparse
 import json
 import random
+import shlex
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from math import inf
 
 import trio
 
 from conformance import inputs
-from conformance.__main__ import PATIENCE_SECONDS, refused
+from conformance.__main__ import PATIENCE_SECONDS, positive, refused
 from conformance.case import Broken
 from conformance.plays import Play, Step, first_input, is_as_said, read_plays, tools_to_try
 from conformance.probe import GRACE_MS, answer_questions
@@ -75,10 +78,14 @@ class Chaos:
 
     def __init__(self, world: World, seed: int) -> None:
         self._world = world
-        self._random = random.Random(seed)
         self._duplicated: set[str] = set()
         self._lives: list[Session] = []
         self.report = Report(seed=seed)
+        self._random = self._of_this_act()
+
+    def _of_this_act(self) -> random.Random:
+        """Choices of one act: how many it takes, which depends on the worker, is nothing to the next (rule 1)."""
+        return random.Random(f"{self.report.seed}/{self.report.steps}")
 
     async def run(self, seconds: float, steps: int | None) -> Report:
         """Make trouble for so long, or so many steps; then let everything end and judge."""
@@ -91,6 +98,7 @@ class Chaos:
                     if trio.current_time() >= time.deadline:
                         break
             await self._let_everything_end()
+            self._count()
             await self._remember()
             await self._world.end(self._session, how="close")
         except Broken as broken:
@@ -101,6 +109,7 @@ class Chaos:
     # --- trouble
 
     async def _act(self) -> None:
+        self._random = self._of_this_act()
         name = self._random.choices(list(_WEIGHTS), list(_WEIGHTS.values()))[0]
         self.report.acts[name] += 1
         self.report.last_acts = [*self.report.last_acts[-19:], name]
@@ -137,13 +146,12 @@ class Chaos:
         if steps:
             self._put(self._random.choice(steps))
 
-    def _put(self, step: Step) -> None:
+    def _put(self, step: Step) -> FakeCall | FakeMessage:
         if step.kind == "tool":
-            self._world.new_call(self._session, step.name, step.body)
-        elif step.kind == "topic":
-            self._world.new_message(self._session, step.name, step.body)
-        else:
-            self._world.new_message(self._session, "surface.event", {"name": step.name, "body": step.body})
+            return self._world.new_call(self._session, step.name, step.body)
+        if step.kind == "topic":
+            return self._world.new_message(self._session, step.name, step.body)
+        return self._world.new_message(self._session, "surface.event", {"name": step.name, "body": step.body})
 
     async def finish(self) -> None:
         for step in self._world.plays.ends_open:
@@ -206,12 +214,15 @@ class Chaos:
         self._lives.append(self._session)
 
     def _end_what_died_too_often(self, *, is_crash: bool) -> None:
-        hints = {tool["id"]: tool.get("hints", {}) for tool in self._world.target.app.tools}
         for call in self._open_calls():
-            if call.progress and not hints.get(call.tool_id, {}).get("idempotent", False):
+            if call.progress and not self._is_idempotent(call.tool_id):
                 call.end(Outcome(status="failed", code="interrupted"))
             elif call.attempts + (is_crash and call.is_delivered) >= _MAX_ATTEMPTS:
                 call.end(Outcome(status="failed", code="app_crashed"))
+
+    def _is_idempotent(self, tool_id: str) -> bool:
+        hints = {tool["id"]: tool.get("hints", {}) for tool in self._world.target.app.tools}
+        return bool(hints.get(tool_id, {}).get("idempotent", False))
 
     # --- the end
 
@@ -220,24 +231,55 @@ class Chaos:
         await self.quiet()
         for call in self._open_calls():
             self._session.send(ToolCancelRequested(call_id=call.call_id, grace_ms=GRACE_MS))
-        await self._session.until(lambda: not self._open_calls(), f"{len(self._open_calls())} open calls to end")
-        await self._session.until(lambda: not self._waiting(), f"{len(self._waiting())} messages to be acknowledged")
+        await self._until_none(self._open_calls, "open calls to end")
+        await self._until_none(self._waiting, "messages to be acknowledged")
+
+    async def _until_none(self, left: Callable[[], Sequence[FakeCall | FakeMessage]], what: str) -> None:
+        count = len(left())
+        try:
+            await self._session.until(lambda: not left(), f"{count} {what}")
+        except Broken as broken:
+            names = Counter(one.tool_id if isinstance(one, FakeCall) else one.topic for one in left())
+            raise Broken(f"{broken}; left: {', '.join(f'{n} of {name}' for name, n in sorted(names.items()))}") from broken
 
     async def _remember(self) -> None:
         if self._world.plays.remembers is None:
             return
         first, then = self._world.plays.remembers
         await self._done(first)
+        await self._require_remembered(then, "the saved state did not come back after a crash")
+        for step in (*first.before, Step(kind="tool", name=first.tool_id, body=first.input)):
+            await self._come_twice(step)
+        await self._require_remembered(then, "what came again after a crash was done twice")
+
+    async def _come_twice(self, step: Step) -> None:
+        """Let a step come, and crash before the worker hears that it is done with it. A call the kernel may not repeat comes once."""
+        if step.kind != "tool" or self._is_idempotent(step.name):
+            self._session.hold("inbox.acknowledge", "tool.complete", "tool.fail")
+            self._put(step)
+            await self._session.settle()
+            await self._next_life("crash")
+            await self._session.settle()
+        else:
+            await self._world.act(self._session, step)
+
+    async def _require_remembered(self, then: Play, otherwise: str) -> None:
         await self._next_life("crash")
         outcome = await self._done(then)
         if not is_as_said(outcome.result, then.result):
-            raise Broken("the saved state did not come back after a crash")
+            came = outcome.result if outcome.status == "submitted" else outcome.reason or outcome.code
+            raise Broken(f"{otherwise}: {then.tool_id} was to give {then.result}, and gave {came}")
 
     async def _done(self, play: Play) -> Outcome:
         call = await self._world.play(self._session, play)
         await self._session.until(lambda: call.outcome, f"a call of {call.tool_id} to end")
         assert call.outcome is not None
         return call.outcome
+
+    def _count(self) -> None:
+        desk = self._session.desk
+        self.report.calls = Counter(call.status for call in desk.calls.values())
+        self.report.messages = len(desk.messages)
 
     def _judge(self) -> None:
         report = self.report
@@ -246,11 +288,9 @@ class Chaos:
                 report.broken.append(f"the wire was broken: {life.broken}")
             for entry in life.trace:
                 if isinstance(entry, Answered) and self._is_second_ending(entry):
-                    report.broken.append("a call was ended twice")
-        if self._lives:
-            desk = self._lives[-1].desk
-            report.calls = Counter(call.status for call in desk.calls.values())
-            report.messages = len(desk.messages)
+                    report.broken.append(f"a call was ended twice: {life.desk.calls[getattr(entry.to, 'call_id', '')].tool_id}")
+        if self._lives and not report.calls:  # it did not come to the end
+            self._count()
 
     def _is_second_ending(self, answered: Answered) -> bool:
         is_second = answered.to.TYPE in ENDINGS and answered.code == "call_already_final"
@@ -298,7 +338,7 @@ def as_text(named: str, report: Report) -> str:
     if report.broken:
         lines += [f"BROKEN  {what}" for what in dict.fromkeys(report.broken)]
         lines += [f"the last acts: {', '.join(report.last_acts)}"]
-        lines += [f"again: python -m conformance.chaos {named} --seed {report.seed} --steps {report.steps}"]
+        lines += [f"again: python -m conformance.chaos {shlex.quote(named)} --seed {report.seed} --steps {report.steps}"]
     else:
         lines.append("every promise was kept")
     return "\n".join(lines) + "\n"
@@ -310,20 +350,25 @@ def as_json(named: str, report: Report) -> str:
     return json.dumps({**facts, "messages": report.messages, "broken": report.broken, "last_acts": report.last_acts}, indent=1) + "\n"
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command; 0 when every promise was kept, 1 when one was not, 2 usage, 3 when this machine cannot seal a process."""
+def parser_of() -> argparse.ArgumentParser:
+    """The command line."""
     parser = argparse.ArgumentParser(prog="python -m conformance.chaos", description="Put an app under trouble, by seed.")
     parser.add_argument("app", metavar="APP", help="an app folder, or the name of a built-in app")
     parser.add_argument("--seed", type=int, help="the same seed is the same trouble; else one is drawn")
-    parser.add_argument("--seconds", type=float, default=10.0, help="for so long")
-    parser.add_argument("--steps", type=int, help="so many acts, instead of --seconds")
+    parser.add_argument("--seconds", type=positive(float), default=10.0, help="for so long")
+    parser.add_argument("--steps", type=positive(int), help="so many acts, instead of --seconds")
     parser.add_argument("--format", choices=("json", "table"), default="table")
-    options = parser.parse_args(arguments)
+    return parser
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command; 0 when every promise was kept, 1 when one was not, 2 usage, 3 when this machine cannot seal a process."""
+    options = parser_of().parse_args(arguments)
     seed = random.SystemRandom().randrange(2**32) if options.seed is None else options.seed
     try:
         report = trio.run(make_trouble, read_app(options.app), seed, options.seconds, options.steps)
     except Exception as error:  # the border of the program: what it may run into is said in one line, a fault of the suite is raised
-        return refused(error)
+        return refused(error, "chaos")
     sys.stdout.write((as_json if options.format == "json" else as_text)(options.app, report))
     return 1 if report.broken else 0
 

@@ -2,12 +2,13 @@
 
 Rules:
 1. A case that is listed and fails, or is blocked, does not fail the run. One that is listed and does not fail does: take the line out.
+2. A line whose case does not exist, or stands there already, is refused: it would never be taken out.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 from conformance.case import Status, Verdict
@@ -17,17 +18,21 @@ _LINE = re.compile(r"(C-\d{3,})\s+(\S.*)")
 UNKEPT = frozenset({Status.FAILED, Status.BLOCKED})
 
 
-def read_expected(path: Path) -> dict[str, str]:
-    """The listed cases and why. Raises: TargetInvalid."""
+def read_expected(path: Path, names: Collection[str]) -> dict[str, str]:
+    """The listed cases and why. names: every case there is. Raises: TargetInvalid."""
     try:
         lines = [line.strip() for line in path.read_text("utf-8").splitlines()]
     except (OSError, UnicodeDecodeError) as error:
         raise TargetInvalid(f"{path}: cannot be read") from error
     matches = [(line, _LINE.fullmatch(line)) for line in lines if line and not line.startswith("#")]
+    found: dict[str, str] = {}
     for line, match in matches:
         if match is None:
             raise TargetInvalid(f"{path}: not `C-017  why`: {line}")
-    return {match[1]: match[2] for _, match in matches if match}
+        if match[1] not in names or match[1] in found:
+            raise TargetInvalid(f"{path}: {match[1]} {'stands there twice' if match[1] in found else 'is no case'}")
+        found[match[1]] = match[2]
+    return found
 
 
 def surprises(verdicts: Sequence[Verdict], expected: Mapping[str, str]) -> list[str]:

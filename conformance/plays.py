@@ -20,11 +20,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from conformance import inputs
-from conformance.targets import App, TargetInvalid
+from conformance.scenarios import ROLES, require_scenarios
+from conformance.targets import App
 from lineup_sdk.protocol.messages import JsonObject
-
-ROLES = ("answers", "asks_host", "asks_lifecycle", "asks_person", "fails", "puts", "reports", "stays_open")
-_KEYS = {*ROLES, "ends_open", "events", "inputs", "left_out", "messages", "remembers"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,37 +59,27 @@ class Plays:
 
 def read_plays(app: App) -> Plays:
     """What the author says. Raises: TargetInvalid."""
+    require_scenarios(app)
     said = app.scenarios
-    if unknown := said.keys() - _KEYS:
-        raise TargetInvalid(f"conformance.json: unknown keys {sorted(unknown)}")
-    try:
-        remembers = said.get("remembers")
-        return Plays(
-            roles={role: _play(said[role]) for role in ROLES if role in said},
-            remembers=(_play(remembers["first"]), _play(remembers["then"])) if remembers else None,
-            ends_open=tuple(map(_step, said.get("ends_open", ()))),
-            messages=tuple(_step(row) for row in said.get("messages", ())),
-            events=tuple(Step(kind="event", name=_name(row["name"]), body=row["body"]) for row in said.get("events", ())),
-            left_out=said.get("left_out", {}),
-        )
-    except (KeyError, TypeError) as error:
-        raise TargetInvalid(f"conformance.json: not in its form ({type(error).__name__}: {error})") from error
+    remembers = said.get("remembers")
+    return Plays(
+        roles={role: _play(said[role]) for role in ROLES if role in said},
+        remembers=(_play(remembers["first"]), _play(remembers["then"])) if remembers else None,
+        ends_open=tuple(map(_step, said.get("ends_open", ()))),
+        messages=tuple(map(_step, said.get("messages", ()))),
+        events=tuple(Step(kind="event", name=row["name"], body=row["body"]) for row in said.get("events", ())),
+        left_out=said.get("left_out", {}),
+    )
 
 
 def _play(said: JsonObject) -> Play:
     before = tuple(map(_step, said.get("before", ())))
-    return Play(tool_id=_name(said["tool"]), input=said["input"], before=before, result=said.get("result"))
+    return Play(tool_id=said["tool"], input=said["input"], before=before, result=said.get("result"))
 
 
 def _step(said: JsonObject) -> Step:
     kind = next(kind for kind in ("tool", "topic", "event") if kind in said)
-    return Step(kind=kind, name=_name(said[kind]), body=said["input" if kind == "tool" else "body"], saves=said.get("saves", False))
-
-
-def _name(said: object) -> str:
-    if type(said) is not str:
-        raise TypeError("a name is text")
-    return said
+    return Step(kind=kind, name=said[kind], body=said["input" if kind == "tool" else "body"], saves=said.get("saves", False))
 
 
 def tools_to_try(app: App, plays: Plays) -> list[JsonObject]:

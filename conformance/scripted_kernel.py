@@ -5,9 +5,11 @@ Rules:
    sends any bytes beside them.
 2. What the wire does not admit is written down with its reason and ends the channel, as in the kernel.
 3. A wait is bounded by `patience` seconds and ends early when the worker is gone. Quiet is not a time: a worker is quiet when it answered
-   QUIET_ROUNDS pings, one after the other, and said nothing else. So a loaded machine makes it slow, not wrong.
+   QUIET_ROUNDS pings, one after the other, and said nothing but log lines. So a loaded machine makes it slow, not wrong.
 4. When the time of a wait is over, a worker that has started is late only if it had its turn since: it is pinged, and what it says before
    it is quiet still counts. A ping may take as long as LATE_PATIENCES waits.
+5. A worker that never stops talking is not listened to for ever: over MAX_HEARD frames in a life end the channel, a wait for quiet in
+   which it spoke behind MAX_RESTLESS_ROUNDS pings is over.
 """
 
 from __future__ import annotations
@@ -33,6 +35,7 @@ from lineup_sdk.protocol.messages import (
     Chunk,
     InboxDelivered,
     JsonObject,
+    LogWrite,
     Message,
     Ping,
     Pong,
@@ -47,6 +50,8 @@ from lineup_sdk.testing.surfaces import chunks_of
 
 QUIET_ROUNDS = 6
 LATE_PATIENCES = 4
+MAX_HEARD = 20_000  # of a life: ten seconds of all that a kernel takes (SPEC 16), and many times what any case has a worker say
+MAX_RESTLESS_ROUNDS = 500
 _FIRST_PING = 1_000_000  # of those that only ask for quiet
 
 
@@ -70,7 +75,8 @@ class Session:
         self._changed = trio.Event()
         self._began = trio.current_time()
         self._last_ping = _FIRST_PING
-        self._said = 0  # how often the worker said something that is no pong
+        self._heard = 0
+        self._said = 0  # how often the worker said something that is neither pong nor log
         self.is_deaf = False  # it left a ping without an answer
 
     @property
@@ -87,8 +93,11 @@ class Session:
     def _take(self, heard: Heard) -> None:
         self.trace.append(heard)
         message, request_id = heard.message, heard.request_id
-        self._said += not isinstance(message, Pong)
-        if message is None:
+        self._heard += 1
+        self._said += not isinstance(message, LogWrite | Pong)
+        if self._heard > MAX_HEARD:
+            self._break("flood")
+        elif message is None:
             self._take_trouble(heard)
         elif message.TYPE not in self._granted:
             self._refuse(message, request_id or 0, Refused(Code.CAPABILITY_DENIED))
@@ -110,8 +119,11 @@ class Session:
         if heard.trouble == "identity" and type(request_id) is int:  # refused, not the end of the channel (SPEC 2.3)
             self.send_frame({"type": "reply", "id": request_id, "receipt": _receipt(Code.CAPABILITY_DENIED)})
         elif heard.trouble != "identity":
-            self.broken = heard.trouble
-            self.wire.hang_up()
+            self._break(heard.trouble)
+
+    def _break(self, trouble: str) -> None:
+        self.broken = trouble
+        self.wire.hang_up()
 
     def answer(self, message: Message, request_id: int) -> None:
         """Answer a request as the kernel would, or as the script says."""
@@ -283,15 +295,17 @@ class Session:
                 await self._changed.wait()
 
     async def settle(self, seconds: float | None = None, is_enough: Callable[[], object] = lambda: False) -> None:
-        """Wait until the worker has nothing more to say to what it was told: it answers QUIET_ROUNDS pings and says nothing else.
+        """Wait until the worker has nothing more to say to what it was told: it answers QUIET_ROUNDS pings and says nothing that matters.
 
-        seconds: how long it may take to answer one; is_enough: what ends this before.
+        seconds: how long it may take to answer one; is_enough: what ends this before. Raises: Broken (rule 5).
         """
-        rounds = 0
+        rounds = restless = 0
         while rounds < QUIET_ROUNDS and not self.is_ended and not self.is_deaf and not is_enough():
             said = self._said
             await self._wait_pong(self.ping(), self.patience if seconds is None else seconds)
-            rounds = rounds + 1 if said == self._said else 0
+            rounds, restless = (rounds + 1, restless) if said == self._said else (0, restless + 1)
+            if restless > MAX_RESTLESS_ROUNDS:
+                raise Broken(f"the worker never stops talking: it spoke behind {restless} pings")
 
     async def _wait_pong(self, n: int, seconds: float) -> None:
         with trio.move_on_after(seconds):

@@ -3,7 +3,8 @@
 Rules:
 1. A Manifest and its files are read once. A Manifest that does not fit its schema, and files that are not as it says, are told as cases
    (4.1), not refused here: the process gets the bytes that stand there.
-2. A command gets the number of its descriptor as LINEUP_CHANNEL_FD and wherever its arguments say {fd}. It runs unsealed: a report says so.
+2. A command is the leader of a session, and what it started ends with it: a shell around a worker leaves nothing behind. It
+   gets the number of its descriptor as LINEUP_CHANNEL_FD and wherever its arguments say {fd}. It runs unsealed: a report says so.
 3. A built-in app is named by its app_scope.
 """
 
@@ -12,10 +13,11 @@ from __future__ import annotations
 import json
 import os
 import shlex
+import signal
 import socket
 import subprocess
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from hashlib import sha256
 from importlib.resources import files
@@ -169,6 +171,7 @@ class CommandTarget:
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
                 pass_fds=[fd],
+                start_new_session=True,
                 env={**os.environ, "LINEUP_CHANNEL_FD": str(fd)},
             )
         except OSError as error:
@@ -188,17 +191,22 @@ async def _follow(process: trio.Process, spawned: Process) -> None:
         process.kill()
         with trio.CancelScope(shield=True):
             code = await process.wait()
+        with suppress(ProcessLookupError):  # nobody was left
+            os.killpg(process.pid, signal.SIGKILL)
         spawned.note_end(f"exited {code}" if code >= 0 else f"killed {-code}")
 
 
 @asynccontextmanager
 async def open_target(app: App, command: str | None = None) -> AsyncIterator[Target]:
-    """The target of an app, or of a command line. Raises: SealIncomplete."""
+    """The target of an app, or of a command line. Raises: SealIncomplete, TargetInvalid, ValueError (a quote that is not closed)."""
     title = str(app.manifest.get("app_scope", "command"))
     if command is None:
         async with open_cage() as cage:
             yield SealedTarget(app=app, cage=cage, title=title)
         return
+    arguments = shlex.split(command)
+    if not arguments:
+        raise TargetInvalid("the command is empty")
     async with trio.open_nursery() as nursery:
-        yield CommandTarget(app=app, command=shlex.split(command), nursery=nursery, title=title)
+        yield CommandTarget(app=app, command=arguments, nursery=nursery, title=title)
         nursery.cancel_scope.cancel()

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from conformance.case import NotApplicable, case, require
 from conformance.plays import Step
 from conformance.scripted_kernel import Session, delivery_of
-from conformance.trace import Answered, Heard
 from conformance.world import World
 from lineup_sdk.protocol.messages import InboxAcknowledge, InboxDelivered, StateSave
 from lineup_sdk.testing.records import FakeMessage
@@ -101,14 +100,13 @@ async def saves_before_it_takes_over(world: World) -> None:
     if step is None:
         raise NotApplicable("conformance.json names no message with `saves`")
     session = await world.start()
-    since = len(session.trace)
+    session.hold(StateSave.TYPE)
     message = _put(world, session, step)
-    await session.until(lambda: message.is_acknowledged, "the message to be acknowledged")
-    order = [entry for entry in session.trace[since:] if isinstance(entry, Answered | Heard)]
-    saved = next((n for n, entry in enumerate(order) if isinstance(entry, Answered) and isinstance(entry.to, StateSave)), None)
-    taken = next(n for n, entry in enumerate(order) if isinstance(entry, Heard) and isinstance(entry.message, InboxAcknowledge))
-    require(saved is not None, "nothing was saved")
-    require(saved is not None and saved < taken, "it was acknowledged before what it changed was saved")
+    await session.until(lambda: session.held or message.is_acknowledged, "a change to be saved")
+    await session.settle()
+    require(not message.is_acknowledged, "it was acknowledged before what it changed was saved")
+    session.let_go()
+    await session.acknowledged(message, "the message to be acknowledged once that is saved")
 
 
 async def is_not_held_up_by_a_call(world: World) -> None:

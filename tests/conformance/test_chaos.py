@@ -32,9 +32,9 @@ def test_a_worker_of_the_tree_keeps_its_promises_under_trouble(named: str, seed:
 @pytest.mark.parametrize(
     ("family", "villain", "found"),
     [
-        ("of_life", "TakesNothingTwice", "messages to be acknowledged"),
-        ("of_calls", "ForgetsOpenCalls", "open calls to end"),
-        ("of_calls", "EndsTwice", "a call was ended twice"),
+        ("of_life", "TakesNothingTwice", "messages to be acknowledged; left: "),
+        ("of_calls", "ForgetsOpenCalls", "open calls to end; left: 1 of plain."),
+        ("of_calls", "EndsTwice", "a call was ended twice: plain."),
         ("of_what_is_kept", "Forgets", "the saved state did not come back"),
         ("of_speech", "LivesOnce", "the worker ended (exited 9)"),
         ("of_speech", "WritesNaN", "the wire was broken"),
@@ -51,6 +51,41 @@ def test_the_same_seed_is_the_same_trouble() -> None:
     first, again, other = (_trouble(app, seed, steps=40) for seed in (5, 5, 6))
     assert (first.acts, first.last_acts) == (again.acts, again.last_acts)
     assert first.last_acts != other.last_acts
+
+
+def test_workers_that_do_otherwise_meet_the_same_row_of_acts() -> None:
+    names = (("good_worker", "GoodWorker"), ("of_calls", "ForgetsOpenCalls"))
+    codes = [f"from {family} import {name}\n\napp = {name}()\n" for family, name in names]
+    good, other = (_trouble(plain_app(code), seed=3, patience=2.0) for code in codes)
+    assert good.calls != other.calls
+    assert (good.acts, good.last_acts) == (other.acts, other.last_acts)
+
+
+_REMEMBERS_MORE_WHEN_IT_COMES_AGAIN = """
+from good_worker import GoodWorker
+
+class Worker(GoodWorker):
+    async def do_remember(self, called):
+        state = await self.load()
+        await self.save({**state, "value": called.input["text"] * (1 + called.attempts)})
+        return {"text": state.get("value", "")}
+
+app = Worker()
+"""
+
+
+@pytest.mark.clause("5.3")
+def test_what_is_done_once_more_when_it_comes_again_is_found() -> None:
+    report = _trouble(plain_app(_REMEMBERS_MORE_WHEN_IT_COMES_AGAIN), seed=3, steps=5)
+    said = "plain.remember was to give {'text': 'blue'}, and gave {'text': 'blueblue'}"
+    assert report.broken == [f"what came again after a crash was done twice: {said}"]
+
+
+def test_a_call_the_kernel_may_not_repeat_is_not_repeated() -> None:
+    app = plain_app(_REMEMBERS_MORE_WHEN_IT_COMES_AGAIN)
+    for tool in app.manifest["tools"]:
+        tool["hints"]["idempotent"] = False
+    assert _trouble(app, seed=3, steps=5).broken == []
 
 
 def test_the_report_says_how_to_do_it_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

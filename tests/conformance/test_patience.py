@@ -10,7 +10,7 @@ import trio
 
 from conformance.case import Broken
 from conformance.plays import read_plays
-from conformance.scripted_kernel import Session
+from conformance.scripted_kernel import MAX_HEARD, Session
 from conformance.sealed import Cage, open_cage
 from conformance.targets import SealedTarget
 from conformance.world import World
@@ -53,4 +53,68 @@ async def test_a_worker_that_had_its_turn_and_did_nothing_is_not(nursery: trio.N
         call = world.new_call(session, play.tool_id, play.input)
         with pytest.raises(Broken, match="waited"):
             await world.ended(session, call)
+        await world.close()
+
+
+_FLOODS = """
+from good_worker import GoodWorker
+from lineup_sdk.protocol.messages import LogWrite
+import trio
+
+class Worker(GoodWorker):
+    async def after_start(self):
+        while True:
+            for _ in range(100):
+                self.send(LogWrite(stream="log", text="more"))
+            await trio.lowlevel.checkpoint()
+
+app = Worker()
+"""
+_NEVER_RESTS = """
+from good_worker import GoodWorker
+from lineup_sdk.protocol.messages import LifecycleRequestBackground
+
+class Worker(GoodWorker):
+    def pong(self, n):
+        super().pong(n)
+        self.nursery.start_soon(self.ask, LifecycleRequestBackground())
+
+app = Worker()
+"""
+_LOGS_AT_EACH_PING = """
+from good_worker import GoodWorker
+from lineup_sdk.protocol.messages import LogWrite
+
+class Worker(GoodWorker):
+    def pong(self, n):
+        self.send(LogWrite(stream="log", text="still here"))
+        super().pong(n)
+
+app = Worker()
+"""
+
+
+async def test_a_worker_that_floods_is_not_listened_to_for_ever(nursery: trio.Nursery) -> None:
+    async with open_cage() as cage:
+        world = _world(cage, nursery, _FLOODS)
+        session = await world.start()
+        with pytest.raises(Broken, match="flood"):
+            await session.until(lambda: False, "what never comes", 60)
+        assert len(session.trace) <= MAX_HEARD + 100
+        await world.close()
+
+
+async def test_a_wait_for_quiet_ends_when_a_worker_never_stops_talking(nursery: trio.Nursery) -> None:
+    async with open_cage() as cage:
+        world = _world(cage, nursery, _NEVER_RESTS)
+        session = await world.start()
+        with trio.fail_after(60), pytest.raises(Broken, match="never stops talking"):
+            await session.settle()
+        await world.close()
+
+
+async def test_a_worker_that_writes_to_its_log_all_the_time_is_quiet(nursery: trio.Nursery) -> None:
+    async with open_cage() as cage:
+        world = _world(cage, nursery, _LOGS_AT_EACH_PING)
+        await (await world.start()).require_alive("after nothing was done to it")
         await world.close()

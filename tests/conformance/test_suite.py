@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import select
 import subprocess
 import sys
 from itertools import pairwise
@@ -16,7 +18,7 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from conformance import chaos, inputs
-from conformance.__main__ import main
+from conformance.__main__ import main, parser_of
 from conformance.cases import all_cases
 from kernel.core.schema import compile_schema
 from tests.conformance.plain_app import plain_app
@@ -158,6 +160,7 @@ def test_an_expected_failure_that_passes_fails_the_run(folder: Path, tmp_path: P
         (("chat", "--case", "x"), "invalid literal"),
         (("chat", "--expected-failures", "/nowhere"), "cannot be read"),
         (("--command", "/nowhere/worker"), "No such file"),
+        (("--command", " "), "the command is empty"),
     ],
 )
 def test_what_cannot_be_judged_is_said_in_one_line(arguments: tuple[str, ...], said: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -202,6 +205,9 @@ def test_a_manifest_of_another_form_fails_its_case_and_blocks_the_others(
         ({"answers": {"tool": [], "input": {}}}, "not in its form"),
         ({"messages": [1]}, "not in its form"),
         ({"messages": [{"topic": {}, "body": {}}]}, "not in its form"),
+        ({"ends_open": [{}]}, "not in its form at /ends_open/0"),
+        ({"inputs": []}, "not in its form at /inputs"),
+        ({"answers": {"tool": "plain.echo", "input": {"text": ""}, "result": 5}}, "not in its form at /answers/result"),
     ],
 )
 def test_a_scenario_file_in_another_form_is_refused(
@@ -212,6 +218,62 @@ def test_a_scenario_file_in_another_form_is_refused(
     code, _, err = _main(capsys, folder)
     assert code == 2
     assert said in err
+
+
+@pytest.mark.parametrize(
+    ("scenarios", "said"),
+    [
+        ({"stays_open": {"tool": "plain.watch", "input": {}}}, "/stays_open: the Manifest has no tool plain.watch"),
+        ({"left_out": {"plain.watch": "why"}}, "/left_out/plain.watch: the Manifest has no tool"),
+        ({"answers": {"tool": "plain.echo", "input": {"text": 5}}}, "/answers: the input schema of plain.echo does not admit it at /text"),
+        ({"inputs": {"plain.echo": {}}}, "/inputs/plain.echo: the input schema of plain.echo does not admit it at /"),
+        ({"ends_open": [{"topic": "plain.gone", "body": {}}]}, "/ends_open/0: the Manifest does not subscribe to plain.gone"),
+        ({"answers": {"tool": "plain.echo", "input": {"text": ""}, "before": [{"tool": "x.y", "input": {}}]}}, "/answers/before/0: the"),
+    ],
+    ids=lambda part: next(iter(part)) if isinstance(part, dict) else "",
+)
+def test_a_scenario_that_no_kernel_would_play_is_the_fault_of_its_file(
+    scenarios: dict[str, Any], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = _written(tmp_path, "from good_worker import app\n")
+    (folder / "conformance.json").write_text(json.dumps(scenarios))
+    code, out, err = _main(capsys, folder)
+    assert (code, out) == (2, "")
+    assert said in err
+    assert _chaos(capsys, folder)[0] == 2
+
+
+@pytest.mark.parametrize(
+    ("lines", "said"), [("C-999  gone\n", "C-999 is no case"), ("C-021  one\nC-021  two\n", "C-021 stands there twice")]
+)
+def test_an_expected_failure_that_could_never_be_taken_out_is_refused(
+    lines: str, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "known").write_text(lines)
+    code, _, err = _main(capsys, "chat", "--expected-failures", tmp_path / "known")
+    assert code == 2
+    assert said in err
+
+
+def test_what_a_command_started_ends_with_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    os.mkfifo(tmp_path / "held")
+    reading = os.open(tmp_path / "held", os.O_RDONLY | os.O_NONBLOCK)
+    script = tmp_path / "worker.sh"
+    script.write_text(f"sleep 600 > {tmp_path / 'held'} &\nsleep 600\n")
+    try:
+        _main(capsys, "--command", f"sh {script}", "--case", "1", "--patience", "0.5")
+        poll = select.poll()
+        poll.register(reading, select.POLLIN)
+        assert poll.poll(10_000) == [(reading, select.POLLHUP)]  # nobody holds the other end
+    finally:
+        os.close(reading)
+
+
+@pytest.mark.parametrize(("option", "value"), [("--patience", "0"), ("--patience", "nan"), ("--steps", "0"), ("--seconds", "-1")])
+def test_a_number_that_is_not_above_zero_is_refused(option: str, value: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        (main if option == "--patience" else chaos.main)(["chat", option, value])
+    assert f"{value} is not above zero" in capsys.readouterr().err
 
 
 def test_the_list_names_every_case(capsys: pytest.CaptureFixture[str]) -> None:
@@ -226,3 +288,15 @@ def test_the_lineup_command_passes_arguments_and_exit_code_on(verb: str) -> None
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
     assert done.returncode == 2
     assert "no folder with a manifest.json" in done.stderr
+
+
+def test_the_lineup_command_has_every_option_of_the_suite() -> None:
+    for verb, parser in (("conformance", parser_of()), ("chaos", chaos.parser_of())):
+        shown = subprocess.run([sys.executable, "-m", "hosts.cli", verb, "--help"], capture_output=True, text=True, check=True).stdout
+        assert [option for action in parser._actions for option in action.option_strings[-1:] if option not in shown] == []
+
+
+def test_the_lineup_command_says_in_one_line_that_nothing_is_named() -> None:
+    done = subprocess.run([sys.executable, "-m", "hosts.cli", "conformance"], capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert json.loads(done.stderr)["detail"]["pointer"] == "TARGET"

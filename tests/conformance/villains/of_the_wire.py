@@ -249,6 +249,12 @@ class AnswersTwice(GoodWorker):
     clause = "16"
     fails = frozenset({27})
 
+    first = 0
+
+    def pong(self, n: int) -> None:
+        self.first = self.first or n
+        super().pong(n)
+
     async def do_fail(self, called: Any) -> dict[str, Any]:
-        super().pong(123)
+        super().pong(self.first)
         return await super().do_fail(called)
