@@ -8,6 +8,8 @@ Exit codes: 0 every demand is kept, 1 one is not, 2 usage, 3 this machine cannot
 from __future__ import annotations
 
 import argparse
+import json
+import os
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -63,7 +65,10 @@ async def judge(app: App, command: str | None, chosen: frozenset[int] | None, pa
 def _chosen(named: Sequence[str], cases: Sequence[Case]) -> frozenset[int] | None:
     if not named:
         return None
-    numbers = frozenset(int(name.upper().removeprefix("C-")) for name in named)
+    digits = [name.upper().removeprefix("C-") for name in named]
+    if no_numbers := [name for name, one in zip(named, digits, strict=True) if not one.isdecimal()]:
+        raise TargetInvalid(f"{no_numbers[0]} is no number of a case, such as C-017")
+    numbers = frozenset(map(int, digits))
     if unknown := numbers - {case.number for case in cases}:
         raise TargetInvalid(f"no case has the number {min(unknown)}")
     return numbers
@@ -90,15 +95,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def refused(error: BaseException, program: str = "conformance") -> int:
-    """Say why nothing was judged; return the exit code. Raises: what is a fault of the suite."""
+    """Say why nothing was judged, in one line, JSON unless a person reads it; return the exit code. Raises: a fault of the suite."""
     error = _first(error)
     if isinstance(error, SealIncomplete):
-        print(f"{program}: this machine cannot seal a process: {error}", file=sys.stderr)
-        return 3
-    if isinstance(error, TargetInvalid | ValueError):
-        print(f"{program}: {error}", file=sys.stderr)
-        return 2
-    raise error
+        code, message, exit_code = "sandbox_incomplete", f"this machine cannot seal a process: {error}", 3
+    elif isinstance(error, TargetInvalid | ValueError):
+        code, message, exit_code = "usage", str(error), 2
+    else:
+        raise error
+    is_read = os.isatty(2)
+    print(f"{program}: {message}" if is_read else json.dumps({"code": code, "message": message, "detail": {}}), file=sys.stderr)
+    return exit_code
 
 
 def _first(error: BaseException) -> BaseException:

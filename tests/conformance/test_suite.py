@@ -157,7 +157,7 @@ def test_an_expected_failure_that_passes_fails_the_run(folder: Path, tmp_path: P
     [
         (("nobody-has-this",), "no folder with a manifest.json"),
         (("chat", "--case", "9999"), "no case has the number 9999"),
-        (("chat", "--case", "x"), "invalid literal"),
+        (("chat", "--case", "x"), "no number of a case"),
         (("chat", "--expected-failures", "/nowhere"), "cannot be read"),
         (("--command", "/nowhere/worker"), "No such file"),
         (("--command", " "), "the command is empty"),
@@ -287,7 +287,9 @@ def test_the_lineup_command_passes_arguments_and_exit_code_on(verb: str) -> None
     command = [sys.executable, "-m", "hosts.cli", verb, "nobody-has-this", "--format", "json"]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
     assert done.returncode == 2
-    assert "no folder with a manifest.json" in done.stderr
+    told = json.loads(done.stderr)
+    assert told["code"] == "usage"
+    assert "no folder with a manifest.json" in told["message"]
 
 
 def test_the_lineup_command_has_every_option_of_the_suite() -> None:
