@@ -3,7 +3,8 @@
     plant("result_validated", "before", die)      the next time that place is passed, die() is called; once
 
 The product holds nothing of this, not even a call that does nothing: a test plants the point around the method that stands there, before
-anything runs. test_crash_points.py sees that each place is there and is passed, so a renamed method cannot take a point away.
+anything runs. test_real_deaths.py sees that each place is there, test_simulation.py and real_points.py that it is passed, so a renamed
+method cannot take a point away.
 Rules:
 1. A place is a turn (its rows are being written), a commit (of a transaction that holds a turn), a statement of one, or a call.
 2. Where the kernel of the model has made-up neighbours (worker port, host port, supervisor), it is passed in them (`model`).
@@ -124,7 +125,7 @@ class Planted:
         self._point = point
         self._side = side
         self._act = act
-        self._skip = skip
+        self.skip = skip
         self.passed = 0
         self.has_acted = False
         self._is_armed = True
@@ -137,7 +138,7 @@ class Planted:
     def pass_by(self) -> None:
         """The place is passed."""
         self.passed += 1
-        if self.passed > self._skip and self._is_armed and not self.has_acted:
+        if self.passed > self.skip and self._is_armed and not self.has_acted:
             self.has_acted = True
             self._act()
 
@@ -179,8 +180,13 @@ class Planted:
         return self._point.kind == "commit" and self._point.name in names
 
     def is_its_statement(self, *_: Any) -> bool:
-        """A statement of a transaction that holds such a turn."""
+        """A statement of a transaction that holds such a turn: of the turn, or of the commit, which writes calls, audit and clock."""
         return self._point.kind == "statement" and self._point.name in self._names
+
+    def forget(self, *_: Any) -> bool:
+        """Another transaction begins."""
+        self._names = []
+        return False
 
 
 def _find(target: str) -> tuple[Any, str, Any]:
@@ -201,8 +207,8 @@ def targets(name: str, *, is_model: bool) -> list[str]:
         "turn": ["kernel.store:Store.apply", "kernel.store:Store.commit"],
         "commit": ["kernel.store:Store.apply", "kernel.store:Store.commit"],
         "statement": [
+            "kernel.store:Store.begin",
             "kernel.store:Store.apply",
-            "kernel.store:Store.commit",
             "kernel.database:Database.run",
             "kernel.database:Database.run_many",
         ],
@@ -213,7 +219,7 @@ def plant(name: str, side: Side, act: Act, *, skip: int = 0, is_model: bool = Fa
     """Put a point in its place. Returns it, and what takes it away again."""
     point = POINTS[name]
     planted = Planted(point, side, act, skip)
-    checks = {"apply": planted.is_its_turn, "commit": planted.is_its_commit}
+    checks = {"apply": planted.is_its_turn, "begin": planted.forget, "commit": planted.is_its_commit}
     undone: list[tuple[Any, str, Any]] = []
     for target in targets(name, is_model=is_model):
         owner, method, real = _find(target)

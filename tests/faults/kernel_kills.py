@@ -4,6 +4,7 @@ Rules:
 1. After each death nothing of its tree is left, every promise about the rows holds, and all that was accepted is there.
 2. At the end a kernel is left alive: every accepted call has one result, told as often as the Agents asked, but one.
 3. A lane has a home and lots of its own; that others work beside it only shifts its moments.
+4. A death is in the start, on the way to the first receipt, or after it: however slow the machine, most kernels have accepted something.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import trio
 from lineup_sdk.channel import ChannelClosed
 from tests.faults.kill_loops import Found
 from tests.faults.settling import settled_descriptors, settled_zombies
+from tests.processes import peers
 from tests.processes.call_states import finals_of
 from tests.processes.kernel_under_test import KernelUnderTest, opened_copy
 from tests.processes.peers import Agent, ChannelEnded, Person, new_name
@@ -25,7 +27,9 @@ from tests.processes.written_app import FIXTURE
 LANES = 4
 EXECUTED_EVERY = 8  # rounds of a lane: this one is no fork
 IN_ITS_START = 0.35  # of the deaths come before it is ready
+ON_ITS_WAY = 0.25  # of the others come before it has accepted anything, or about then
 START_SECONDS = 0.6
+WAY_SECONDS = 0.4
 WORK_SECONDS = 0.4
 _GONE = (ChannelEnded, ChannelClosed, OSError)
 
@@ -52,12 +56,12 @@ class _Lane:
         kernel = self.found.start(self.name, [FIXTURE], is_executed=is_executed)
         try:
             async with trio.open_nursery() as nursery:
+                seconds = START_SECONDS
                 if self.chance.random() < IN_ITS_START:
                     self.found.counts["in_their_start"] += 1
                 else:
                     await self._come_up(kernel, nursery)
-                    nursery.start_soon(self._work_until_it_ends, kernel, nursery)
-                seconds = WORK_SECONDS if kernel.peers else START_SECONDS
+                    seconds = await self._begin_work(kernel, nursery)
                 await trio.sleep(self.chance.random() * seconds)  # not a wait for anything: the moment of the death
                 await self.found.end(kernel)
                 nursery.cancel_scope.cancel()
@@ -72,12 +76,23 @@ class _Lane:
             raise AssertionError(f"a start is refused: {kernel.log.read_text()[-300:]}")
         return person
 
-    async def _work_until_it_ends(self, kernel: KernelUnderTest, nursery: trio.Nursery) -> None:
+    async def _begin_work(self, kernel: KernelUnderTest, nursery: trio.Nursery) -> float:
+        """Let an Agent come. Returns within how many seconds the kernel is to die."""
+        has_receipt = trio.Event()
+        nursery.start_soon(self._work_until_it_ends, kernel, nursery, has_receipt)
+        if self.chance.random() < ON_ITS_WAY:
+            return WAY_SECONDS
+        with trio.fail_after(peers.SECONDS):
+            await has_receipt.wait()
+        return WORK_SECONDS
+
+    async def _work_until_it_ends(self, kernel: KernelUnderTest, nursery: trio.Nursery, has_receipt: trio.Event) -> None:
         with suppress(*_GONE):
             agent = await kernel.agent(nursery)
             self.agents.append(agent)
             while True:
                 await self._invoke(agent)
+                has_receipt.set()
                 body = {"topic": "fixture.note", "body": {"text": "a"}}
                 receipt = await agent.send("app.message", body, app_scope="fixture")
                 self.messages |= {receipt["message_id"]} if receipt["accepted"] else set()

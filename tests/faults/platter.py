@@ -11,6 +11,7 @@ Rules:
    once its folder was synced. What SQLite syncs by itself (the folder of a new log or journal) counts.
 3. The checksum layer wraps whatever file layer is the default when it is first loaded: this one has to be there before.
 4. A file written past `os` (buffered bytes of an artifact) is found as it was at its last sync, as it is, or cut short.
+5. What SQLite asks of chance (the salts of its log) comes from `layer.salts` when there is one: the same seed writes the same bytes.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import os
 import random
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +51,15 @@ class Noted:
         self.pending = []
 
 
+Fault = Callable[[int], str | None]  # "io" or "full" for an operation, of that number, that fails
+
+
+def no_fault(operation: int) -> str | None:
+    """The disk is sound."""
+    del operation
+    return None
+
+
 class Platter:
     """See the head of the file."""
 
@@ -59,7 +70,11 @@ class Platter:
         self.cut_at: int | None = None
         self.is_off = False
         self.is_lying = False
-        self.fault: Callable[[int], str | None] = lambda operation: None  # "io" or "full" for an operation that fails
+        self.reads = 0  # of SQLite, and its opening of files
+        self.fault: Fault = no_fault
+        self.read_fault: Fault = no_fault
+        self.failed = 0  # of both
+        self.found = sha256()  # over all that was found after all cuts
         self.adopt()
 
     def adopt(self) -> None:
@@ -90,11 +105,20 @@ class Platter:
         if self.is_off or (self.cut_at is not None and self.operations >= self.cut_at):
             self.is_off = True
             raise PowerCut
-        kind = self.fault(self.operations)
-        if kind is not None and code is None:
+        self._fail(self.fault(self.operations), code)
+
+    def read(self, code: int) -> None:
+        """One more operation that changes nothing. Raises: apsw.Error."""
+        self.reads += 1
+        self._fail(self.read_fault(self.reads), code)
+
+    def _fail(self, kind: str | None, code: int | None) -> None:
+        if kind is None:
+            return
+        self.failed += 1
+        if code is None:
             raise OSError(errno.ENOSPC if kind == "full" else errno.EIO, "as the test wants it")
-        if kind is not None and code is not None:
-            raise apsw.exception_for(apsw.SQLITE_FULL if kind == "full" else code)
+        raise apsw.exception_for(apsw.SQLITE_FULL if kind == "full" else code)
 
     def file(self, name: str) -> Noted:
         """What a name stands for; it is made when it was not there."""
@@ -154,6 +178,8 @@ class Platter:
         for _, name, noted in kept[: self.chance.randrange(len(kept) + 1)] if self.chance.random() < 0.5 else kept:
             _point(found, name, noted)
         images = {name: self._image(name, noted) for name, noted in sorted(found.items())}
+        for name, image in images.items():
+            self.found.update(f"{name} {len(image)} ".encode() + image)
         for name in list(self._names()):
             if name not in images:
                 os.remove(self.folder / name)
@@ -192,9 +218,18 @@ class NotedFile(apsw.VFSFile):
         path = name.filename() if isinstance(name, apsw.URIFilename) else name
         self._platter = layer.platter
         self._name = layer.platter.name_of(path) if layer.platter is not None else None
+        self._note_a_read(apsw.SQLITE_CANTOPEN)
         super().__init__("unix", name, flags)
         if self._platter is not None and self._name is not None:
             self._platter.file(self._name)
+
+    def _note_a_read(self, code: int) -> None:
+        if self._platter is not None and self._name is not None:
+            self._platter.read(code)
+
+    def xRead(self, amount: int, offset: int) -> bytes:  # noqa: N802
+        self._note_a_read(apsw.SQLITE_IOERR_READ)
+        return bytes(super().xRead(amount, offset))
 
     def xWrite(self, data: bytes, offset: int) -> None:  # noqa: N802
         if self._platter is not None and self._name is not None:
@@ -216,6 +251,7 @@ class NotedLayer(apsw.VFS):
 
     def __init__(self) -> None:
         self.platter: Platter | None = None
+        self.salts: random.Random | None = None
         super().__init__("noted", "unix", makedefault=True)
 
     def watch(self, platter: Platter) -> None:
@@ -224,6 +260,9 @@ class NotedLayer(apsw.VFS):
 
     def xOpen(self, name: Any, flags: list[int]) -> Any:  # noqa: N802
         return NotedFile(self, name, flags)
+
+    def xRandomness(self, count: int) -> bytes:  # noqa: N802
+        return self.salts.randbytes(count) if self.salts is not None else bytes(super().xRandomness(count))
 
     def xDelete(self, name: str, syncdir: bool) -> None:  # noqa: N802
         platter = self.platter

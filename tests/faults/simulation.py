@@ -3,12 +3,15 @@ ids, processes, views, Agent and disk are made up (tests/model, platter.py). A p
 
     simulation.py power FIRST SEEDS         a home each, STEPS steps of anybody, the power cut again and again while they are done
     simulation.py lie FIRST SEEDS           the same on a disk that says it synced and did not: shows that loss is seen
-    simulation.py error KIND SEED [FIRST STEP LAST]   io | full: operation N of a run fails once, for N = 1, 2, 3 ... until one meets none
+    simulation.py error KIND SEED [FIRST STEP LAST]   operation N of a run fails, for N = 1, 2, 3 ... until one meets none
+                                            io | full: once; io-on | full-on: and all after it; read: the Nth reading or opening of SQLite
 
-Prints one JSON object: cuts or failures, a hash over all that happened (the same for the same seeds, in any process), and what broke.
+Prints one JSON object: cuts or failures, a hash over all that happened and over every byte that was found after a cut (the same for the
+same seeds, in any process), and what broke.
 Rules:
 1. After each cut the kernel starts on what is found, and every promise of tests/invariants.py is looked at; over the trace at the end.
 2. A commit that was under way when the power went may be there or not, whole; any other must be.
+3. A disk that fails on and on is changed for a sound one once REFUSED_STARTS starts were refused, and at the end.
 """
 
 from __future__ import annotations
@@ -17,6 +20,7 @@ import itertools
 import json
 import random
 import sys
+import traceback
 from collections.abc import Callable
 from contextlib import suppress
 from hashlib import sha256
@@ -25,12 +29,12 @@ from typing import Any, ClassVar
 
 import apsw
 
-from tests.faults.platter import NotedLayer, Platter, PowerCut
+from tests.faults.platter import Fault, NotedLayer, Platter, PowerCut, no_fault
 
 LAYER = NotedLayer()  # before the kernel is imported
 
 from kernel.core.decision import Stamp  # noqa: E402
-from kernel.database import StorageFailed  # noqa: E402
+from kernel.database import StorageFailed, load_checksums  # noqa: E402
 from kernel.store import Store  # noqa: E402
 from kernel.store_open import StoreRefused  # noqa: E402
 from lineup_sdk.protocol.codes import Code  # noqa: E402
@@ -46,6 +50,7 @@ from tests.trace import Committed, Decided, Framed, Sent, Shown, Trace  # noqa: 
 STEPS = 60
 STEPS_OF_A_SWEEP = 12
 CUTS_A_STEP = 0.8
+REFUSED_STARTS = 3
 WITHIN_OPERATIONS = 16  # how far ahead a cut is laid
 _BEYOND_THE_PLATTER = frozenset({"back up", "restore", "person_uses_the_backup_tool"})  # what copies files past it
 
@@ -90,9 +95,11 @@ class PoweredKernel(ModelKernel):
     make_clock = Clock
 
     def __init__(self, folder: Path) -> None:
+        MADE["kernel"] = self
         self.platter = LAYER.platter = Platter(folder, MADE_OF["seed"])
         self.platter.is_lying = bool(MADE_OF.get("is_lying"))
-        self.platter.fault = MADE_OF.get("fault", self.platter.fault)
+        self.platter.fault = MADE_OF.get("fault", no_fault)
+        self.platter.read_fault = MADE_OF.get("read_fault", no_fault)
         self.in_doubt: tuple[Decided, ...] = ()
         self.durable = self.may_be = ("", 0)
         self.cuts = 0
@@ -105,7 +112,9 @@ class PoweredKernel(ModelKernel):
 
     def open(self) -> None:
         """Start over what is found, as often as the power goes while it does."""
-        while True:
+        for number in itertools.count(1):
+            if number > REFUSED_STARTS:
+                self.get_a_sound_disk()
             try:
                 super().open()
                 return
@@ -116,6 +125,10 @@ class PoweredKernel(ModelKernel):
             except (StoreRefused, StorageFailed) as error:
                 self._require_injected(error.code)
                 self._abandon()
+
+    def get_a_sound_disk(self) -> None:
+        """Nothing fails any more."""
+        self.platter.fault = self.platter.read_fault = no_fault
 
     def _abandon(self) -> None:
         with suppress(AttributeError):  # the first start did not get as far as a store
@@ -129,7 +142,7 @@ class PoweredKernel(ModelKernel):
 
     def _require_injected(self, code: Code) -> None:
         """A storage may fail only where it was made to."""
-        assert self.platter.operations >= MADE_OF.get("fails_at", sys.maxsize), f"INV-60: {code} although nothing failed"
+        assert self.platter.failed, f"INV-60: {code} although nothing failed"
 
     def _open_store(self) -> Store:
         store = super()._open_store()
@@ -192,6 +205,7 @@ class Powered(Anything):
 
 
 MADE_OF: dict[str, Any] = {}  # of the run that begins: what hypothesis-made machines cannot be given
+MADE: dict[str, PoweredKernel] = {}  # what such a machine made, also when it came no further
 
 
 def work(machine: Powered, chance: random.Random, steps: int = STEPS, cuts_a_step: float = CUTS_A_STEP) -> None:
@@ -232,55 +246,62 @@ Work = Callable[[Powered, random.Random], None]
 def run(seed: int, act: Work = work, **made_of: Any) -> tuple[PoweredKernel, str]:
     """One home from its making to the end of all faults; what is left of its kernel, and what broke ("" is nothing).
 
-    made_of: is_lying (a disk that says it synced), fault (Platter.fault, from the first operation on) with fails_at.
+    made_of: is_lying (a disk that says it synced), fault and read_fault (those of Platter, from the first operation on).
     """
     MADE_OF.clear()
     MADE_OF.update(made_of, seed=seed)
-    apsw.randomness(0)
-    machine = Powered()
-    kernel = machine.kernel
-    assert isinstance(kernel, PoweredKernel)
+    load_checksums()  # asks for chance itself, and only in the first run of a process
+    LAYER.salts = random.Random(seed)
+    apsw.randomness(0)  # what SQLite wants next it asks of them
     try:
+        machine = Powered()
         act(machine, random.Random(seed))
-        kernel.platter.fault = lambda operation: None
+        MADE["kernel"].get_a_sound_disk()
         machine.teardown()
     except (AssertionError, StoreRefused) as broken:
-        return kernel, str(broken) or type(broken).__name__
+        return MADE["kernel"], str(broken) or type(broken).__name__
+    except Exception as ended:  # in the making of the home, too: a kernel that ends so breaks a promise, and this seed shows it
+        return MADE["kernel"], f"{type(ended).__name__}: {ended} {traceback.format_tb(ended.__traceback__)[-1]}"
     finally:
-        kernel.platter.cut_at = None
-        LAYER.platter = None
-        kernel.end()
+        kernel = MADE["kernel"]
+        kernel.platter.cut_at = LAYER.platter = None
+        with suppress(AttributeError):  # it did not get as far as a store
+            kernel.end()
     return kernel, ""
 
 
 def power(first: int, seeds: int, *, is_lying: bool) -> dict[str, Any]:
     """Homes that lose power."""
-    cuts, broken, state = 0, {}, sha256()
+    cuts, broken, state, last = 0, {}, sha256(), ""
     for seed in range(first, first + seeds):
         kernel, violation = run(seed, is_lying=is_lying)
         cuts += kernel.cuts
-        state.update(digest_of(kernel.trace).encode())
+        last = f"{digest_of(kernel.trace)} {kernel.platter.found.hexdigest()}"
+        state.update(last.encode())
         if violation:
             broken[str(seed)] = violation
-    return {"done": cuts, "hash": state.hexdigest(), "seeds": seeds, "violations": broken}
+    return {"done": cuts, "hash": state.hexdigest(), "hash_of_the_last": last, "seeds": seeds, "violations": broken}
+
+
+def _faults(kind: str, number: int) -> dict[str, Fault]:
+    """What fails: `io`, `full` and `read` once, at that operation; with `-on` behind it that one and all that come."""
+    name, _, lasts = kind.partition("-")
+
+    def fault(operation: int) -> str | None:
+        return name if operation == number or (lasts and operation > number) else None
+
+    return {"read_fault" if name == "read" else "fault": fault}
 
 
 def failures(kind: str, seed: int, first: int = 1, step: int = 1, last: int = sys.maxsize) -> tuple[int, dict[str, str]]:
-    """One run again and again, each time with a later operation failing once. How many failed, and what broke."""
+    """One run again and again, each time with a later operation failing. How many failed, and what broke."""
     broken: dict[str, str] = {}
     for failed in itertools.count():
         number = first + failed * step
-        met: list[int] = []
-
-        def fault(operation: int, at: int = number, met: list[int] = met) -> str | None:
-            if operation == at:
-                met.append(operation)
-            return kind if operation == at else None
-
-        _, violation = run(seed, lambda machine, chance: work(machine, chance, STEPS_OF_A_SWEEP, 0.0), fault=fault, fails_at=number)
+        kernel, violation = run(seed, lambda machine, chance: work(machine, chance, STEPS_OF_A_SWEEP, 0.0), **_faults(kind, number))
         if violation:
             broken[f"{seed} at {number}"] = violation
-        if not met or number >= last:
+        if not kernel.platter.failed or number >= last:
             break
     return failed, broken
 
@@ -290,7 +311,7 @@ def main(arguments: list[str]) -> None:
     LAYER.note_calls()
     if arguments[0] == "error":
         failed, broken = failures(arguments[1], *map(int, arguments[2:]))
-        said: dict[str, Any] = {"done": failed, "seed": int(arguments[2]), "violations": broken}
+        said: dict[str, Any] = {"done": failed, "violations": broken}
     else:
         said = power(int(arguments[1]), int(arguments[2]), is_lying=arguments[0] == "lie")
     sys.stdout.write(json.dumps(said) + "\n")

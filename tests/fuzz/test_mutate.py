@@ -9,10 +9,13 @@ from pathlib import Path
 
 import pytest
 
+from lineup_sdk.protocol.codes import Code
+from lineup_sdk.protocol.interaction_messages import UiRequest
 from tests.fuzz import bridge, turns
 from tests.fuzz.mutate import input_of
 from tests.fuzz.seeds import kept, seeds
 from tests.fuzz.targets import TARGETS
+from tests.model.test_model import Anything
 
 ROOT = Path(__file__).parents[2]
 INPUTS = 200_000
@@ -43,10 +46,14 @@ def test_no_word_of_a_worker_a_host_or_an_agent_ends_the_kernel_that_decides_it(
     assert found["done"] > MESSAGES // 8
 
 
-def test_the_message_that_once_ended_a_kernel_is_refused() -> None:
-    """A question whose kind is a list, and one whose kind is a map."""
-    for number in (8217, 9258):
-        assert turns.run(number, 1)["violations"] == {}
+@pytest.mark.parametrize("kind", [["confirm", "confirm"], {"m4rk3r": "confirm"}])
+def test_the_message_that_once_ended_a_kernel_is_refused(kind: object) -> None:
+    """Messages 8217 and 9258 as they were then; what a number gives changes with the corpus."""
+    machine = Anything()
+    machine.begin(is_used=True)
+    asked = {"kind": kind, "title": "Clear?", "prompt": "Clear the board."}
+    assert [one.code for one in machine.tell("asker", UiRequest(request=asked, presentation="modal"))] == [Code.TOOL_INPUT_INVALID]
+    machine.teardown()
 
 
 @pytest.mark.clause("9.2")

@@ -6,7 +6,10 @@ Rules:
 1. A chunk is a program of its own (parts.py) that prints one JSON object: how much it did, and what broke. Programs that keep one core
    busy run side by side, and are reported in the order of their seeds.
 2. What broke is kept with its seed, and the exit code is 1 as long as a report holds any.
-3. A report names the sources it was made from: by a digest, since they may change between two chunks.
+3. A chunk whose program ended otherwise (a crash, no answer in time, no JSON) is counted as nothing done, kept in the report under
+   `failed_chunks`, and run again next time; its part stops there, the others go on, and the exit code is 2.
+4. A report names the sources it was made from: by a digest, since they may change between two chunks.
+5. A report is replaced whole: who is killed, or finds the disk full, leaves the one before.
 """
 
 from __future__ import annotations
@@ -19,6 +22,7 @@ import sys
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
 from hashlib import sha256
@@ -33,8 +37,8 @@ from tests.torture.parts import PARTS, Part
 
 ROOT = Path(__file__).resolve().parents[2]
 PROOF = ROOT / "docs" / "proof"
-_SOURCES = ("kernel", "sdk", "workers", "hosts", "tests")
-_KINDS = frozenset({".js", ".mjs", ".py", ".sql"})
+_SOURCES = ("kernel", "sdk", "workers", "hosts", "manifests", "tests")
+_KINDS = frozenset({".js", ".json", ".mjs", ".py", ".sql", ".txt"})  # vectors, Manifests and the corpus of the fuzzers, too
 _PACKAGES = ("apsw", "cbor2", "hypothesis", "jsonschema-rs", "pydantic", "trio")
 
 
@@ -63,11 +67,13 @@ class Report:
             "seconds": 0.0,
             "counts": {},
             "violations": {},
+            "failed_chunks": {},
             "began": _now(),
             "sources": [],
         }
         self.said: dict[str, Any] = json.loads(self.path.read_text("utf-8")) if self.path.exists() else fresh
         self.said["figure"] = part.figure
+        self.has_failed = False  # a chunk of this run
 
     def add(self, part: Part, found: dict[str, Any], seconds: float) -> None:
         """One more chunk is done."""
@@ -79,6 +85,25 @@ class Report:
         for name, number in found.items():
             if isinstance(number, int):
                 said["counts"][name] = said["counts"].get(name, 0) + number
+        self._keep()
+
+    def fail(self, failed: ChunkFailed) -> None:
+        """A chunk said nothing."""
+        self.has_failed = True
+        self.said.setdefault("failed_chunks", {})[f"{failed.seed}, {_now()}"] = failed.why
+        self._keep()
+
+    @property
+    def state(self) -> str:
+        """How it stands, in a word."""
+        if self.said["violations"]:
+            return "VIOLATIONS"
+        if self.has_failed:
+            return "A CHUNK FAILED"
+        return "done" if self.said["done"] >= self.said["figure"] else "not finished"
+
+    def _keep(self) -> None:
+        said = self.said
         said["sources"] = list(dict.fromkeys([*said["sources"], source_digest()]))
         said["versions"] = {
             "python": python_version(),
@@ -86,8 +111,13 @@ class Report:
             **{name: version(name) for name in _PACKAGES},
         }
         said["ended"] = _now()
-        PROOF.mkdir(exist_ok=True)
-        self.path.write_text(json.dumps(said, indent=1) + "\n", "utf-8")
+        self.path.parent.mkdir(exist_ok=True)
+        whole = self.path.with_suffix(".new")
+        with whole.open("w", encoding="utf-8") as file:
+            file.write(json.dumps(said, indent=1) + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+        whole.replace(self.path)
 
 
 def _now() -> str:
@@ -95,30 +125,52 @@ def _now() -> str:
 
 
 class ChunkFailed(Exception):
-    """The program of a chunk ended otherwise than with its JSON object: it says nothing of the product, and is run again next time."""
+    """The program of a chunk ended otherwise than with its JSON object."""
+
+    def __init__(self, part: Part, seed: int, why: str) -> None:
+        super().__init__(f"{part.name}, seed {seed}: {why}")
+        self.seed = seed
+        self.why = why[-2000:]
 
 
 def run_chunk(part: Part, seed: int) -> dict[str, Any]:
     """Run the next chunk of a part. Raises: ChunkFailed."""
     command = [sys.executable, *part.program(seed, part.seeds_a_chunk)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=part.bound_seconds, check=False)
+    try:
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=part.bound_seconds, check=False)
+    except subprocess.TimeoutExpired:
+        raise ChunkFailed(part, seed, f"no answer in {part.bound_seconds:.0f} s") from None
     if done.returncode:
-        raise ChunkFailed(f"{part.name}, seed {seed}: {done.stderr[-2000:]}")
-    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+        raise ChunkFailed(part, seed, f"it ended with {done.returncode}: {done.stderr[-2000:]}")
+    found = _last_line(done.stdout)
+    if type(found.get("done")) is not int or type(found.get("violations")) is not dict:
+        raise ChunkFailed(part, seed, f"it told nothing: {done.stdout[-1000:]}{done.stderr[-1000:]}")
     return found
 
 
+def _last_line(said: str) -> dict[str, Any]:
+    with suppress(IndexError, ValueError):
+        found = json.loads(said.splitlines()[-1])
+        return found if isinstance(found, dict) else {}
+    return {}
+
+
 def run_part(part: Part, until: float) -> Report:
-    """Go on with a part until its figure is reached, or the time is over."""
+    """Go on with a part until its figure is reached, something fails, or the time is over."""
     report = Report(part)
     width = (os.cpu_count() or 1) if part.takes_one_core else 1
     with ThreadPoolExecutor(width) as pool:
-        while report.said["done"] < part.figure and time.monotonic() < until and not report.said["violations"]:
+        while report.said["done"] < part.figure and time.monotonic() < until and not (report.said["violations"] or report.has_failed):
             began = time.monotonic()
             first = report.said["next_seed"]
-            for found in pool.map(partial(run_chunk, part), range(first, first + width * part.seeds_a_chunk, part.seeds_a_chunk)):
-                report.add(part, found, time.monotonic() - began)
-                began = time.monotonic()
+            seeds = range(first, first + width * part.seeds_a_chunk, part.seeds_a_chunk)
+            try:
+                for found in pool.map(partial(run_chunk, part), seeds):
+                    report.add(part, found, time.monotonic() - began)
+                    began = time.monotonic()
+            except ChunkFailed as failed:  # what ran behind it is run again with it
+                report.fail(failed)
+                print(failed, file=sys.stderr, flush=True)
             said = report.said
             print(f"{part.name}: {said['done']} of {part.figure} {part.unit}, {len(said['violations'])} violations", flush=True)
     return report
@@ -133,14 +185,15 @@ def main(arguments: Sequence[str]) -> int:
     until = time.monotonic() + wanted.seconds
     try:
         reports = [run_part(PARTS[name], until) for name in wanted.part or PARTS]
-    except ChunkFailed as failed:
-        print(failed, file=sys.stderr)
+    except OSError as error:  # the disk is full, most likely; what was told before is whole
+        print(f"a report cannot be written, so its chunk does not count: {error}", file=sys.stderr)
         return 2
     for report in reports:
         said = report.said
-        state = "VIOLATIONS" if said["violations"] else "done" if said["done"] >= said["figure"] else "not finished"
-        print(f"{said['part']}: {said['done']} of {said['figure']} {said['unit']} in {said['seconds']:.0f} s: {state}")
-    return int(any(report.said["violations"] for report in reports))
+        print(f"{said['part']}: {said['done']} of {said['figure']} {said['unit']} in {said['seconds']:.0f} s: {report.state}")
+    if any(report.said["violations"] for report in reports):
+        return 1
+    return 2 if any(report.has_failed for report in reports) else 0
 
 
 if __name__ == "__main__":

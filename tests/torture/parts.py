@@ -36,6 +36,11 @@ def _errors(first: int, seeds: int) -> tuple[str, ...]:
     return ("-m", "tests.faults.simulation", "error", ("io", "full")[first % 2], str(first // 2))
 
 
+def _more_errors(first: int, seeds: int) -> tuple[str, ...]:
+    del seeds
+    return ("-m", "tests.faults.simulation", "error", ("read", "io-on", "full-on")[first % 3], str(first // 3))
+
+
 _ALL = (
     Part(
         name="broken_kernels",
@@ -72,11 +77,19 @@ _ALL = (
         program=_errors,
     ),
     Part(
+        name="more_storage_errors",
+        what="the same, operation N failing and every one after it, until three starts were refused; and reading N of SQLite failing once",
+        figure=10_000,
+        unit="failed operations",
+        seeds_a_chunk=1,
+        program=_more_errors,
+    ),
+    Part(
         name="real_crash_points",
-        what="real kernels with real sealed workers, dead at every named place, before and after, at its first, second and fourth passing,"
-        " by kill -9 and as a power cut leaves their home; then started again and asked",
+        what="real kernels with real sealed workers, dead at every named place, before and after, at its first, second and fourth passing"
+        " (counts.passed had as many), by kill -9 and as a power cut leaves their home; then started again and asked",
         figure=len(RUNS),
-        unit="deaths at a point",
+        unit="runs",
         seeds_a_chunk=24,
         program=_of("tests.faults.real_points"),
         takes_one_core=False,
