@@ -2,6 +2,7 @@
 
     python -m tests.faults.kill_loops kernels SEED COUNT [MODULE]     kernel_kills.py: homes side by side, one kernel after another
     python -m tests.faults.kill_loops workers SEED COUNT [MODULE]     worker_kills.py: one kernel, whose workers die while they have calls
+    python -m tests.faults.kill_loops hosts SEED COUNT [MODULE]       host_kills.py: one kernel, whose web hosts die, pages and all
 
 Prints one JSON object: what was done, what was counted, what broke. MODULE: the kernel's program, for one that is broken on purpose.
 Rules:
@@ -83,9 +84,9 @@ Loop = Callable[[Found], Awaitable[None]]
 
 def main(kind: str, seed: int, count: int, module: str = PROGRAM) -> dict[str, Any]:
     """Run one loop."""
-    from tests.faults import kernel_kills, worker_kills
+    from tests.faults import host_kills, kernel_kills, worker_kills
 
-    loops: dict[str, Loop] = {"kernels": kernel_kills.run, "workers": worker_kills.run}
+    loops: dict[str, Loop] = {"hosts": host_kills.run, "kernels": kernel_kills.run, "workers": worker_kills.run}
     peers.SECONDS = 90.0
     with sub_reaper(), tempfile.TemporaryDirectory(prefix="lineup-kills-") as name, closing(WarmParent(module)) as parent:
         found = Found(Path(name), seed, count, parent)

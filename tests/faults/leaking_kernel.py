@@ -2,6 +2,7 @@
 a warm parent. LEAKS says what.
 
     descriptor     with every worker that ends a descriptor stays open
+    view           with every view that leaves a descriptor stays open
     zombie         with every worker that ends a child ends, too, and nobody takes its end
     orphan         a process that outlives the kernel
     environment    the zygote, and so every worker, gets to know where the home is
@@ -18,6 +19,7 @@ from collections.abc import Callable
 
 import kernel.__main__ as program
 from kernel import launch, supervisor
+from kernel.presence import Presence
 from lineup_sdk.channel import Channel
 
 LEAKS = "LINEUP_TEST_LEAKS"  # a warm parent hands its environment on
@@ -49,10 +51,28 @@ def _forget_the_bound() -> None:
     Channel.__init__.__kwdefaults__["max_queued_bytes"] = sys.maxsize
 
 
+def _keep_what_a_view_held() -> None:
+    real = Presence.host_closed
+
+    def host_closed(presence: Presence, *, is_view: bool) -> None:
+        _keep_a_descriptor()
+        real(presence, is_view=is_view)
+
+    Presence.host_closed = host_closed  # type: ignore[method-assign]
+
+
+_AT_ONCE = {
+    "environment": _tell_the_zygote,
+    "memory": _forget_the_bound,
+    "orphan": _leave_an_orphan,
+    "view": _keep_what_a_view_held,
+}
+
+
 def main() -> int:
     """Run a kernel of this kind."""
     leaks = os.environ[LEAKS]
-    if at_once := {"orphan": _leave_an_orphan, "environment": _tell_the_zygote, "memory": _forget_the_bound}.get(leaks):
+    if at_once := _AT_ONCE.get(leaks):
         at_once()
     else:
         _leak_with_every_end({"descriptor": _keep_a_descriptor, "zombie": _keep_a_zombie}[leaks])

@@ -26,6 +26,7 @@ ROOT = Path(__file__).parents[2]
 LEAKING = ("-m", "tests.faults.leaking_kernel")
 SOME_WORKERS = 24
 SOME_KERNELS = 2
+SOME_HOSTS = 8
 MIB = 1024 * 1024
 REPLIES = 4000  # of 30 KB each, that nobody reads
 BOUND_BYTES = 64 * MIB  # the one of test_floods.py
@@ -38,6 +39,7 @@ BOUND_BYTES = 64 * MIB  # the one of test_floods.py
         ("descriptor", "workers", SOME_WORKERS, "leaked_descriptors"),
         ("zombie", "workers", SOME_WORKERS, "zombies"),
         ("orphan", "kernels", SOME_KERNELS, "orphans"),
+        ("view", "hosts", SOME_HOSTS, "leaked_descriptors"),
     ],
 )
 def test_what_a_kernel_leaves_behind_is_counted_and_told(

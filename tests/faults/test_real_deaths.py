@@ -20,6 +20,7 @@ from tests.processes.kernel_under_test import KernelUnderTest
 ROOT = Path(__file__).parents[2]
 KERNELS = 52
 WORKERS = 200
+HOSTS = 24
 PLACES = 12
 
 
@@ -93,4 +94,16 @@ def test_workers_that_are_killed_leave_no_zombie_and_no_descriptor() -> None:
     assert found["violations"] == {}
     assert found["done"] >= WORKERS
     assert found["zygotes"]
+    assert [found[name] for name in kill_loops.COUNTED] == [0, 0, 0]
+
+
+@pytest.mark.clause("2.9")
+@pytest.mark.invariant("42")
+@pytest.mark.invariant("49")
+def test_hosts_that_are_killed_leave_nothing_and_their_kernel_takes_no_notice() -> None:
+    found = kill_loops.main("hosts", 1, HOSTS)
+    assert found["violations"] == {}
+    assert found["done"] == HOSTS
+    assert found["mounts"]
+    assert found["in_their_start"]
     assert [found[name] for name in kill_loops.COUNTED] == [0, 0, 0]

@@ -20,8 +20,9 @@ from typing import Any
 from tests.processes.warm_parent import WarmParent
 
 EXECUTED_EVERY = 8
-_PROGRAM = (sys.executable, "-P", "-m", "hosts.cli")
-_PARENT = WarmParent("tests.hosts.every_verb")
+PROGRAM = (sys.executable, "-P", "-m", "hosts.cli")
+MODULE = "tests.hosts.every_verb"  # of a warm parent
+_PARENT = WarmParent(MODULE)
 _NUMBERS = itertools.count()
 atexit.register(_PARENT.close)
 
@@ -29,7 +30,7 @@ atexit.register(_PARENT.close)
 def start(words: Sequence[str], *, is_executed: bool = False, **more: Any) -> subprocess.Popen[Any]:
     """Start the command with these words. is_executed: it is no fork."""
     if next(_NUMBERS) % EXECUTED_EVERY == 0 or is_executed:
-        return subprocess.Popen([*_PROGRAM, *words], **more)
+        return subprocess.Popen([*PROGRAM, *words], **more)
     return _PARENT.popen(words, **more)
 
 
@@ -44,4 +45,4 @@ def run(
         except BaseException:
             popen.kill()
             raise
-    return subprocess.CompletedProcess([*_PROGRAM, *words], popen.returncode, out, errors)
+    return subprocess.CompletedProcess([*PROGRAM, *words], popen.returncode, out, errors)

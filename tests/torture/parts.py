@@ -115,6 +115,16 @@ _ALL = (
         takes_one_core=False,
     ),
     Part(
+        name="host_kills",
+        what="kill -9 of real web hosts, in their start or at work, with a page attached and a surface mounted, the demo Agent below some;"
+        " the kernel and whoever else looks on take no notice",
+        figure=2_000,
+        unit="hosts killed",
+        seeds_a_chunk=100,
+        program=_of("tests.faults.kill_loops", "hosts"),
+        takes_one_core=False,
+    ),
+    Part(
         name="model_steps",
         what="steps of the model: anything, by anyone, in any order, with the kernel dying anywhere",
         figure=1_000_000,

@@ -21,7 +21,7 @@ from tests.web.line_agent import LineAgent
 
 ROOT = Path(__file__).resolve().parents[2]
 SECONDS = 60.0
-_READY = re.compile(r"READY (http://\S+?)/#token=(\S+)")
+READY = re.compile(r"READY (?P<origin>http://\S+?)/#token=(?P<token>\S+)")
 
 
 class WebHost:
@@ -64,7 +64,7 @@ class WebHost:
         killer.start()
         line = self._process.stdout.readline()
         killer.cancel()
-        found = _READY.match(line)
+        found = READY.match(line)
         assert found is not None, f"not ready: {line!r} {self.said()!r}"
         self.origin, self.token, self.url = found[1], found[2], line.split()[1]
 
