@@ -17,8 +17,8 @@ FUZZ_SECONDS ?= 60
 # The modules at whose borders bytes become values: what `make fuzz` measures.
 empty :=
 comma := ,
-FUZZED := kernel/core/manifest.py kernel/core/manifest_form.py kernel/core/merge_patch.py kernel/core/schema.py kernel/wal.py \
-	kernel/protocol/envelopes.py kernel/protocol/strict.py hosts/strict_json.py hosts/web/asks.py \
+FUZZED := kernel/core/manifest.py kernel/core/manifest_form.py kernel/core/merge_patch.py kernel/core/schema.py kernel/manifest_text.py \
+	kernel/wal.py kernel/protocol/envelopes.py kernel/protocol/strict.py hosts/agents/agent_lines.py hosts/strict_json.py hosts/web/asks.py \
 	sdk/lineup_sdk/protocol/control.py sdk/lineup_sdk/protocol/framing.py sdk/lineup_sdk/protocol/parsing.py
 FUZZ := PYTHONPATH=.:sdk COVERAGE_FILE=.venv-fuzz/.coverage .venv-fuzz/bin/python -m
 
@@ -58,8 +58,10 @@ torture: .venv/.installed
 
 fuzz: .venv-fuzz/.locked
 	$(FUZZ) tests.fuzz.guided $(FUZZ_SECONDS) $(ARGS)
-	$(FUZZ) coverage run --branch --include="$(subst $(empty) $(empty),$(comma),$(strip $(FUZZED)))" -m tests.fuzz.mutate 0 84000
+	$(FUZZ) coverage run --branch --include="$(subst $(empty) $(empty),$(comma),$(strip $(FUZZED)))" -m tests.fuzz.mutate 0 90000
+	$(FUZZ) coverage run --append --branch --include=hosts/misuse.py -m tests.fuzz.command_lines 0 10000 > /dev/null # judged in `make test`
 	$(FUZZ) coverage report --show-missing --fail-under=95
+	$(FUZZ) tests.fuzz.bridge branches 4000
 
 bench: .venv/.installed .venv-bench/.locked browser
 	$(BIN)/python -m bench

@@ -3,19 +3,16 @@
 Rules:
 1. Exit codes: 0 ok, 1 unexpected, 2 usage, 3 denied, 4 kernel unreachable, 5 tool failed, 6 timed out or expired, 8 conflict,
    130 interrupted (hosts.output).
-2. Bad arguments are failures like all others: one line, with a pointer to the argument; what was typed is not repeated.
+2. Bad arguments are failures like all others (misuse.py): one line, with a pointer to the argument; what was typed is not repeated.
 3. A bug gives its kind and place, never its text: that may quote what a person wrote.
 """
 
 from __future__ import annotations
 
 import os
-import re
 import sys
 import traceback
 from collections.abc import Sequence
-from enum import Enum, EnumType
-from itertools import pairwise
 from pathlib import Path
 from typing import Annotated
 
@@ -24,7 +21,8 @@ import typer
 from hosts.commands import backup, calls, interactions, offline, permissions, proving, reading, session, sessions, upkeep
 from hosts.commands.setting import Setting, as_failure, first_cause
 from hosts.homes import choose_home
-from hosts.output import UNEXPECTED, USAGE, Exit, Failure, print_failure, usage
+from hosts.misuse import usage_failure, wants_json
+from hosts.output import UNEXPECTED, Exit, Failure, print_failure, usage
 
 app = typer.Typer(
     name="lineup",
@@ -71,9 +69,6 @@ HomeOption = Annotated[
 AppFolderOption = Annotated[list[Path] | None, typer.Option("--app-folder", hidden=True, help="More apps for a kernel started now.")]
 
 _STREAMS = (("stdin", os.O_RDONLY, "r"), ("stdout", os.O_RDONLY, "w"), ("stderr", os.O_WRONLY, "w"))
-_KINDS: dict[object, str] = {bool: "a flag", float: "a number", int: "a whole number", Path: "a path"}
-_OPTION = re.compile(r"--?[A-Za-z][A-Za-z0-9-]{0,30}")  # what else stood in its place may be anything a person wrote
-_TYPED = re.compile(r"\s*(\([^)]*\)|'[^']*'|\"[^\"]*\"|:.*)")
 
 
 @app.callback()
@@ -88,38 +83,6 @@ def choose(
     context.obj = Setting(choose_home(Path(home) if home is not None else None, os.environ), tuple(app_folder or ()))
 
 
-def wants_json(arguments: Sequence[str]) -> bool:
-    """Say whether --format json was asked for, also when the rest of the line makes no sense."""
-    return "--format=json" in arguments or any(pair == ("--format", "json") for pair in pairwise(arguments))
-
-
-def _usage_failure(error: typer.TyperException, arguments: Sequence[str]) -> Failure:
-    parameter = getattr(error, "param", None)
-    option = str(getattr(error, "option_name", None) or "")
-    pointer = (option if _OPTION.fullmatch(option) else _as_typed(parameter, arguments)) or "command line"
-    message = _TYPED.sub("", error.format_message().splitlines()[0]).strip().rstrip(".:").removesuffix(" for")
-    detail = {"pointer": pointer, "expected": _expected(parameter), "hint": "see `lineup --help`"}
-    return Failure(USAGE, detail, message=message or "the command was not understood")
-
-
-def _expected(parameter: object) -> str | None:
-    """What an argument or the value of an option has to be; None where no single one is to blame."""
-    kind = getattr(getattr(parameter, "type_descriptor", None), "annotation", None)
-    if isinstance(kind, EnumType):
-        members: list[Enum] = list(kind)
-        return "one of " + ", ".join(str(one.value) for one in members)
-    return _KINDS.get(kind, "text") if kind is not None else None
-
-
-def _as_typed(parameter: object, arguments: Sequence[str]) -> str | None:
-    """The option as it stands on this command line, else as the help names it; an argument by the name the help has for it."""
-    names = [*getattr(parameter, "opts", ()), *getattr(parameter, "secondary_opts", ())]
-    options = [name for name in names if name.startswith("-")]
-    typed = [name for name in options if any(word.partition("=")[0] == name for word in arguments)]
-    named = getattr(parameter, "metavar", None) or getattr(parameter, "name", None)
-    return next(iter([*typed, *options[:1]]), named.strip("[]").lower() if named else None)
-
-
 def _bug_failure(error: BaseException) -> Failure:
     place = traceback.extract_tb(error.__traceback__)[-1:]
     where = f"{Path(place[0].filename).name}:{place[0].lineno}" if place else "unknown"
@@ -131,7 +94,7 @@ def run_command(arguments: Sequence[str]) -> int:
     try:
         code = app(args=list(arguments), prog_name="lineup", standalone_mode=False)
     except typer.TyperException as error:
-        failure = _usage_failure(error, arguments)
+        failure = usage_failure(error, arguments)
     except typer.Abort:
         failure = Failure("interrupted_by_person", exit_code=Exit.INTERRUPTED)
     except BaseException as error:  # the border of the program: everything that ends it becomes one line

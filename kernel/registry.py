@@ -14,7 +14,6 @@ Rules:
 
 from __future__ import annotations
 
-import json
 import os
 import stat
 from collections.abc import Iterator, Mapping, Sequence
@@ -29,7 +28,8 @@ import cbor2
 
 from kernel.core.builtin import BUILTIN
 from kernel.core.inventory import Enablement, advertise
-from kernel.core.manifest import SURFACE_FOLDER, SYSTEM_SCOPE, EntryFile, Kind, Manifest, ManifestInvalid, parse_manifest
+from kernel.core.manifest import SURFACE_FOLDER, SYSTEM_SCOPE, EntryFile, Kind, Manifest, ManifestInvalid
+from kernel.manifest_text import parse_manifest_text
 from lineup_sdk.protocol.limits import MAX_FRAME_BYTES
 
 MAX_MANIFEST_BYTES: Final = 512 * 1024
@@ -140,27 +140,9 @@ def _require_kind(manifest: Manifest, role: str, *allowed: Kind) -> None:
 def _read_manifest(folder: int, name: str, role: str) -> Manifest:
     data = _read_file(folder, name, MAX_MANIFEST_BYTES, "", role)
     try:
-        # NaN and Infinity pass here and are refused with the rest of the value.
-        document = json.loads(data.decode(), object_pairs_hook=_distinct_members)
-    except _RepeatedKey as error:
-        raise ManifestInvalid("", "a key comes twice in one object", role) from error
-    except (ValueError, RecursionError):
-        raise ManifestInvalid("", "not JSON in UTF-8", role) from None  # the parser's own error quotes the text
-    try:
-        return parse_manifest(document)
+        return parse_manifest_text(data)
     except ManifestInvalid as invalid:
         raise ManifestInvalid(invalid.pointer, invalid.reason, role) from invalid
-
-
-class _RepeatedKey(Exception):
-    pass
-
-
-def _distinct_members(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    members = dict(pairs)
-    if len(members) != len(pairs):
-        raise _RepeatedKey
-    return members
 
 
 # --- files

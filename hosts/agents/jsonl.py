@@ -1,8 +1,7 @@
 """The Agent's door as NDJSON: one lineup.v1 envelope a line, in on stdin, out on stdout (SPEC 11). `lineup agent` is this.
 
 Rules:
-1. A line that is not JSON, or a JSON value without `type`, is the Agent's plain text and nothing more; the note `text` gives the
-   message_id made for it. JSON that breaks a value rule is refused with a note and never sent.
+1. What a line is, stands in agent_lines.py. The note `text` gives the message_id made for plain text, `refused` what was not sent.
 2. A row is acknowledged to the kernel only after its line was written: an Agent that dies before reading it gets it again.
 3. After a kernel restart the door attaches again and resends nothing: rows come again from the kernel by themselves, and the note
    `lost` names the messages whose receipt never came. Sending the same bytes again is safe (SPEC 11.2).
@@ -13,19 +12,18 @@ Notes are JSON lines beside the envelopes: {"door": open | receipt | text | refu
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import trio
 
+from hosts.agents.agent_lines import LineRefused, Stamps, call_id_of, read_envelope
 from hosts.lines import LineReader, LineTooLong, LineWriter
 from hosts.link import Event, HostLink, LinkLost, Refused, hello
-from hosts.strict_json import JsonRefused, NotJson, read_json, write_json
+from hosts.strict_json import write_json
 from hosts.view import Attaching
-from kernel.protocol.agent import MESSAGE_TEXT, TOOL_CALL, TOOL_RESULT
+from kernel.protocol.agent import TOOL_RESULT
 from kernel.protocol.host import EnvelopeReceipt, EnvelopeSent, EnvelopeSubmit, Goodbye, OutboxAcknowledge
 from lineup_sdk.protocol.codes import Code
-from lineup_sdk.protocol.messages import JsonObject
 
 MAX_LINE_BYTES = 1024 * 1024
 MAX_UNANSWERED = 256
@@ -33,15 +31,6 @@ MAX_UNANSWERED_BYTES = 4 * 1024 * 1024
 REFUSED_ROW_SECONDS = 2.0  # how long a refused call is given to bring its refusal row, at the end of stdin
 
 _COME_BACK = frozenset({Code.LIMIT_EXCEEDED, Code.PROTOCOL_VIOLATION})
-
-
-class LineRefused(Exception):
-    """A line that is not sent. `detail` as in a receipt: pointer, expected, hint."""
-
-    def __init__(self, code: str, detail: JsonObject) -> None:
-        super().__init__(code)
-        self.code = code
-        self.detail = detail
 
 
 class DoorClosed(Exception):
@@ -54,48 +43,10 @@ class DoorClosed(Exception):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stamps:
-    """Where made message ids and times come from."""
-
-    new_message_id: Callable[[], str]
-    now: Callable[[], str]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class _Submitted:
     message_id: str
     call_id: str | None
     size: int
-
-
-def read_envelope(line: bytes, conversation_id: str, stamps: Stamps) -> tuple[JsonObject, bool]:
-    """Turn a line into the envelope to submit; true when it was plain text. Raises: LineRefused."""
-    try:
-        untrusted_text = line.decode().removesuffix("\r")
-    except UnicodeDecodeError as error:
-        raise LineRefused(Code.PROTOCOL_VIOLATION, {"pointer": "", "expected": "UTF-8 text"}) from error
-    try:
-        value = read_json(untrusted_text)
-    except NotJson:
-        return _text_envelope(untrusted_text, conversation_id, stamps), True
-    except JsonRefused as error:
-        raise LineRefused(Code.PROTOCOL_VIOLATION, {"pointer": "", "expected": "JSON the wire admits", "reason": error.reason}) from error
-    if not isinstance(value, dict) or "type" not in value:
-        return _text_envelope(untrusted_text, conversation_id, stamps), True
-    for name in ("type", "message_id"):
-        if not isinstance(value.get(name), str):
-            raise LineRefused(Code.PROTOCOL_VIOLATION, {"pointer": f"/{name}", "expected": "text"})
-    return value, False
-
-
-def _text_envelope(text: str, conversation_id: str, stamps: Stamps) -> JsonObject:
-    return {
-        "type": MESSAGE_TEXT,
-        "message_id": stamps.new_message_id(),
-        "conversation_id": conversation_id,
-        "created_at": stamps.now(),
-        "payload": {"text": text},
-    }
 
 
 class Door:
@@ -205,7 +156,7 @@ class Door:
     async def _submit(self, line: bytes, number: int) -> None:
         link = await self._wait_room()
         envelope, is_text = read_envelope(line, link.welcome.conversation_id, self._stamps)
-        submitted = _Submitted(message_id=envelope["message_id"], call_id=_call_id_of(envelope), size=len(line))
+        submitted = _Submitted(message_id=envelope["message_id"], call_id=call_id_of(envelope), size=len(line))
         try:
             link.send(EnvelopeSubmit(envelope=envelope))
         except LinkLost:
@@ -242,11 +193,3 @@ class Door:
 
     async def _note(self, word: str, **fields: object) -> None:
         await self._notes.write_line(write_json({"door": word, **fields}))
-
-
-def _call_id_of(envelope: JsonObject) -> str | None:
-    payload = envelope.get("payload")
-    if envelope["type"] != TOOL_CALL or not isinstance(payload, dict):
-        return None
-    call_id = payload.get("call_id")
-    return call_id if isinstance(call_id, str) else None

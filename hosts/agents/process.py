@@ -15,8 +15,9 @@ from uuid import uuid4
 
 import trio
 
+from hosts.agents.agent_lines import Stamps
 from hosts.agents.demo import INTERACTIVE, LANGUAGE
-from hosts.agents.jsonl import MAX_LINE_BYTES, Door, Stamps
+from hosts.agents.jsonl import MAX_LINE_BYTES, Door
 from hosts.lines import LineReader, LineWriter
 from hosts.view import Attaching
 

@@ -73,7 +73,7 @@ def input_of(number: int, target: str | None = None) -> tuple[str, bytes]:
 def _read(data: bytes, *, is_json: bool) -> Any:
     try:
         return json.loads(data) if is_json else decode_item(data)
-    except (ProtocolViolation, ValueError):  # a bad seed is changed in its bytes instead
+    except (ProtocolViolation, RecursionError, ValueError):  # a bad seed is changed in its bytes instead
         return None
 
 

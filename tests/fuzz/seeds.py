@@ -47,6 +47,9 @@ def _manifests() -> Iterator[tuple[str, bytes]]:
     found = _read(_VECTORS / "manifests.json")
     for one in (*found["valid"], *found["invalid"]):
         yield "manifest", cbor2.dumps(one["manifest"])
+        yield "manifest_text", json.dumps(one["manifest"]).encode()
+    yield "manifest_text", b'{"app_scope": "a", "app_scope": "a"}'
+    yield "manifest_text", b"[" * 2_000
 
 
 def _schemas() -> Iterator[tuple[str, bytes]]:

@@ -19,12 +19,13 @@ from typing import Any
 import cbor2
 import jsonschema
 
-from hosts.agents.jsonl import LineRefused, Stamps, read_envelope
+from hosts.agents.agent_lines import LineRefused, Stamps, call_id_of, read_envelope
 from hosts.strict_json import JsonRefused, NotJson, read_json, write_json
 from hosts.web.asks import Ask, AskRefused, Op, read_message
 from kernel.core import merge_patch
 from kernel.core.manifest import ManifestInvalid, parse_manifest
 from kernel.core.schema import SchemaInvalid, compile_schema
+from kernel.manifest_text import parse_manifest_text
 from kernel.protocol.envelopes import parse_envelope, readable_message_id
 from kernel.protocol.host import FROM_HOST
 from kernel.protocol.strict import Denied, Invalid, parse_host, parse_worker
@@ -179,6 +180,17 @@ def manifest(data: bytes) -> bool:
     return True
 
 
+def manifest_text(data: bytes) -> bool:
+    """A Manifest's file."""
+    try:
+        parsed = parse_manifest_text(data)
+    except ManifestInvalid as refusal:
+        _require_silent(refusal.reason)
+        return False
+    _require(parsed == parse_manifest(json.loads(data)), "text and value are read differently")
+    return True
+
+
 def schema(data: bytes) -> bool:
     """A schema and a value: what is admitted judges as the reference does."""
     value = _decoded(data)
@@ -271,6 +283,7 @@ def agent_line(data: bytes) -> bool:
         return False
     _require(type(value["message_id"]) is str and type(value["type"]) is str, "an envelope without its names")
     check_value(value, allow_bytes=False)
+    _require(type(call_id_of(value)) in (str, type(None)), "a call without a name")
     return not is_text
 
 
@@ -309,8 +322,8 @@ def log(data: bytes) -> bool:
     return facts.last_frame > 0
 
 
-TARGETS: dict[str, Target] = {
-    one.__name__: one
-    for one in (agent_line, envelope, frame, host, json_text, log, manifest, page, patch, schema, stream, to_worker, worker, zygote)
-}
-JSON_TARGETS = frozenset({"agent_line", "json_text", "page"})
+_ALL = (
+    agent_line, envelope, frame, host, json_text, log, manifest, manifest_text, page, patch, schema, stream, to_worker, worker, zygote,
+)  # fmt: skip
+TARGETS: dict[str, Target] = {one.__name__: one for one in _ALL}
+JSON_TARGETS = frozenset({"agent_line", "json_text", "manifest_text", "page"})

@@ -64,6 +64,8 @@ def test_what_a_frame_says_never_breaks_the_page_and_nothing_goes_on_that_the_ho
     assert found["surface.patch"] > MOUNTS // 3
     assert found["surface.event"] > MOUNTS // 3
     assert 0 < found["ports"] < MOUNTS
+    reached = bridge.branches(MOUNTS)
+    assert reached["share"] >= bridge.LEAST_SHARE, reached["missed"]
 
 
 @pytest.mark.parametrize(

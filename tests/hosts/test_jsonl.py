@@ -13,7 +13,8 @@ import pytest
 import trio
 import trio.testing
 
-from hosts.agents.jsonl import MAX_LINE_BYTES, Door, DoorClosed, LineRefused, Stamps, read_envelope
+from hosts.agents.agent_lines import LineRefused, Stamps, read_envelope
+from hosts.agents.jsonl import MAX_LINE_BYTES, Door, DoorClosed
 from hosts.homes import Home
 from hosts.launch import Launcher
 from hosts.lines import LineReader, LineWriter
