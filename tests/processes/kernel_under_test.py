@@ -45,17 +45,26 @@ _Peer = TypeVar("_Peer", bound=Peer)
 
 
 class Tree:
-    """Everything below a kernel at one moment."""
+    """Everything below a kernel at one moment. Its namespaces are held open: the number of one that is gone is the next one's at once."""
 
     def __init__(self, pid: int) -> None:
         self.pids: list[int] = []
         self.fds: list[int] = []
-        self.namespaces: set[int] = set()
+        self.namespaces: dict[int, int] = {}  # number: descriptor
         for process in [psutil.Process(pid), *_children_of(pid)]:
             with suppress(ProcessLookupError, psutil.Error):
                 self.fds.append(os.pidfd_open(process.pid))
                 self.pids.append(process.pid)
-                self.namespaces |= {_namespace_of(process.pid)} - {0, _namespace_of(os.getpid())}
+                self._hold_its_namespace(process.pid)
+
+    def _hold_its_namespace(self, pid: int) -> None:
+        with suppress(OSError):  # it has ended
+            fd = os.open(f"/proc/{pid}/ns/pid", os.O_RDONLY | os.O_CLOEXEC)
+            number = os.fstat(fd).st_ino
+            if number in self.namespaces or number == _namespace_of(os.getpid()):
+                os.close(fd)
+            else:
+                self.namespaces[number] = fd
 
     def forget(self, pid: int) -> None:
         """Leave one process out, because it is to live on."""
@@ -72,8 +81,7 @@ class Tree:
             for fd in self.fds:
                 await trio.lowlevel.wait_readable(fd)
         late = [pid for pid in self.pids if _state_of(pid) not in "ZX"] if waiting.cancelled_caught else []
-        self._reap()
-        return sorted({*late, *self.left()})
+        return sorted({*late, *self._ended()})
 
     def require_gone(self) -> None:
         """As wait_gone, for the clean-up of a test: without an event loop."""
@@ -81,8 +89,7 @@ class Tree:
             poll = select.poll()
             poll.register(fd, select.POLLIN)
             poll.poll(WAIT_SECONDS * 1000)
-        self._reap()
-        assert check_inv_42(self.left()) == []
+        assert check_inv_42(self._ended()) == []
 
     def inside(self) -> list[int]:
         """The sealed ones: those that have a pid namespace of their own."""
@@ -92,13 +99,17 @@ class Tree:
         """Look no longer."""
         while self.fds:
             os.close(self.fds.pop())
+        while self.namespaces:
+            os.close(self.namespaces.popitem()[1])
 
-    def _reap(self) -> None:
-        """Take the ends of those that became children of this process."""
-        self.let_go()
+    def _ended(self) -> list[int]:
+        """Take the ends of those that became children of this process, and look no longer; what is left."""
         for pid in self.pids:
             with suppress(ChildProcessError):
                 os.waitpid(pid, os.WNOHANG)
+        left = self.left()
+        self.let_go()
+        return left
 
     def left(self) -> list[int]:
         """Processes that still live in its namespaces."""

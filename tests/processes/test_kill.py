@@ -121,6 +121,26 @@ async def test_nothing_of_the_tree_outlives_the_kernel(start: Starter, nursery: 
     await tree.wait_gone()
 
 
+@pytest.mark.invariant("42")
+async def test_what_runs_later_is_never_taken_for_what_a_dead_kernel_left(start: Starter, nursery: trio.Nursery) -> None:
+    """The number of a namespace that is gone is given to the next one."""
+    first = start()
+    await first.first_view(nursery)
+    tree = first.tree()
+    first.kill()
+    await first.wait_exited()
+    for fd in tree.fds:
+        await trio.lowlevel.wait_readable(fd)
+    second = start()
+    await second.first_view(nursery)
+    later = second.tree()
+    assert [os.fstat(fd).st_ino for fd in tree.namespaces.values()] == list(tree.namespaces)  # held, so not given away
+    assert not later.namespaces.keys() & tree.namespaces.keys()
+    assert tree.left() == []
+    later.let_go()
+    await tree.wait_gone()
+
+
 @pytest.mark.clause("2.9")
 async def test_a_kernel_that_is_stopped_takes_everything_with_it(start: Starter, nursery: trio.Nursery) -> None:
     kernel = start()
