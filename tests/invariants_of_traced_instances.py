@@ -56,11 +56,16 @@ def check_inv_39(trace: Trace) -> list[str]:
     return found
 
 
+def _was(instance: Instance | None, states: set[InstanceState]) -> bool:
+    return instance is not None and instance.state in states
+
+
 def _closed_in_silence(trace: Trace) -> list[str]:
     """What the person's close, or an answer, did to Apps at work without a yes to the kernel's question."""
     found: list[str] = []
-    for decided in trace.decided():
-        closed = [one for one in decided.puts_of(Instance) if one.state in {InstanceState.STOPPING, *INSTANCE_FINAL}]
+    over = {InstanceState.STOPPING, *INSTANCE_FINAL}
+    for decided, before in trace.known_before(Instance, "instance_id"):
+        closed = [one for one in decided.puts_of(Instance) if one.state in over and not _was(before.get(one.instance_id), over)]
         if isinstance(decided.command, AppClose) and closed and decided.puts_of(ToolCall):
             found.append("INV-39: an App at work was closed without a question")
         if isinstance(decided.command, InteractionAnswer) and closed:

@@ -30,7 +30,7 @@ from kernel.protocol.agent import InertMessage, ToolInvoke
 from kernel.protocol.host import OutboxAcknowledge
 from lineup_sdk.protocol import messages as m
 from lineup_sdk.protocol.codes import Code
-from tests.trace import Answered, Decided, Drained, Framed, Sent, Trace
+from tests.trace import Answered, Decided, Drained, Framed, Opened, Sent, Trace
 
 
 def check_inv_01(trace: Trace) -> list[str]:
@@ -302,20 +302,32 @@ def check_inv_32(trace: Trace) -> list[str]:
 
 
 def check_inv_33(trace: Trace) -> list[str]:
-    """The same id has the same bytes, and on one connection rows leave in the order they were written."""
+    """The same id has the same bytes, and on one connection rows leave in the order they were written; one that was asked for again (its
+    call came once more) leaves behind what had left by then."""
     bodies: dict[str, bytes] = {}
     newest: dict[int, int] = defaultdict(int)
     seen: set[tuple[int, int]] = set()
+    known: set[int] = set()
+    asked_again: set[int] = set()  # since something newer left
     found: list[str] = []
     for event in trace.events:
+        if isinstance(event, Opened) and event.is_restored:
+            known = {row.number for row in event.records if isinstance(row, OutboxRow)}
+        if isinstance(event, Decided):
+            written = {row.number for row in event.puts_of(OutboxRow) if row.state is OutboxState.PENDING}
+            asked_again |= written & known
+            known |= written
         if not isinstance(event, Sent):
             continue
         if bodies.setdefault(event.message_id, event.body) != event.body:
             found.append("INV-33: a row was sent again with other bytes")
-        if (event.connection, event.number) not in seen and event.number < newest[event.connection]:
+        is_behind = event.number < newest[event.connection] and (event.connection, event.number) not in seen
+        if is_behind and event.number not in asked_again:
             found.append("INV-33: a row left out of order")
         seen.add((event.connection, event.number))
-        newest[event.connection] = max(newest[event.connection], event.number)
+        if event.number > newest[event.connection]:
+            newest[event.connection] = event.number
+            asked_again.clear()
     return found
 
 

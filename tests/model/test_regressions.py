@@ -7,9 +7,14 @@ from collections.abc import Iterator
 import pytest
 
 from kernel.core.events import Death
+from kernel.core.machines import InstanceState
+from kernel.core.records import Instance, Source
 from lineup_sdk.protocol import messages as m
 from lineup_sdk.protocol.codes import Code
+from tests.invariants_of_traced_instances import check_inv_39
+from tests.invariants_of_traces import check_inv_33
 from tests.model.test_model import Anything
+from tests.trace import Sent
 
 
 @pytest.fixture
@@ -64,3 +69,40 @@ def test_a_question_that_is_moved_after_another_boot_is_the_same_question(model:
     assert before is not None
     assert after is not None
     assert (after.interaction_id, after.shown_digest, after.status) == (before.interaction_id, before.shown_digest, before.status)
+
+
+@pytest.mark.clause("6.3")
+@pytest.mark.invariant("33")
+def test_a_result_that_is_asked_for_again_leaves_behind_newer_rows(model: Anything) -> None:
+    """Seeds 1090, 1297 and 1542 of the long runs: the check took this for a broken order."""
+    model.open_the_door(Source.AGENT)
+    model.work_on_a_new_call("board.once", None, "complete")
+    asked = model.view.calls(limit=1)[0]
+    model.acknowledge_some(99)
+    model.open_the_door(Source.AGENT)
+    model.work_on_a_new_call("board.once", None, "complete")
+    place = [call.call_id for call in model.view.calls(limit=9)].index(asked.call_id)
+    model.invoke_again(place, 0)
+    sent = [event for event in model.kernel.trace.events if isinstance(event, Sent)]
+    numbers = [one.number for one in sent if one.connection == sent[-1].connection]
+    assert numbers[-1] < numbers[-2]
+    assert check_inv_33(model.kernel.trace) == []
+
+
+@pytest.mark.clause("8.3")
+@pytest.mark.invariant("39")
+def test_an_app_that_is_stopping_may_be_answered(model: Anything) -> None:
+    """Seeds 1220 and 1237 of the long runs: the check took the answer for what stopped the App."""
+    model.move_an_app("asker", "open")
+    model.all_come_up(takes_all=True)
+    model.ask_the_person(kind="interaction.confirm", place=0, has_parent=False, wait=None)
+    instance = model.instance("asker")
+    assert instance is not None
+    model.switch("asker", is_on=False)
+    stopping = model.view.instance(instance.instance_id)
+    assert stopping is not None
+    assert stopping.state is InstanceState.STOPPING
+    model.answer(0, 0, None, 1)
+    [answered] = [one for one in model.kernel.trace.decided() if one.name == "interaction.answer"]
+    assert [one.state for one in answered.puts_of(Instance)] == [InstanceState.STOPPING]
+    assert check_inv_39(model.kernel.trace) == []

@@ -209,6 +209,11 @@ def _leave_a_row(events: Events) -> None:
     events.insert(drained, replace(old, decision=_with(old.decision, puts=(row,), removed_rows=())))
 
 
+def _leave_behind_a_newer_row(events: Events) -> None:
+    sent: Any = events[_where(events, _is_sent)]
+    events += [replace(sent, connection=99, number=9_999), replace(sent, connection=99)]
+
+
 def _is_sent(event: Any) -> bool:
     return isinstance(event, Sent)
 
@@ -298,6 +303,7 @@ SPOILT_TRACES: list[tuple[str, Callable[[Events], None]]] = [
     ("31", _expire_early(Interaction, InteractionStatus.EXPIRED)),
     ("32", _leave_a_row),
     ("33", _again(_is_sent, body=b"\xa0")),
+    ("33", _leave_behind_a_newer_row),
     ("34", _again(_is_sent, message_id="made up")),
     ("35", _change(_decided(OutboxAcknowledge, OutboxRow), origin={"source": Source.DEMO})),
     ("36", _change_puts(lambda one: _decided("Booted", Instance)(one) and len(one.puts_of(Instance)) > 1, _without(Instance))),
