@@ -32,13 +32,15 @@ WEB, FAULTS = "tests/web", "tests/faults"
 JOURNEYS = tuple(f"{WEB}/test_{name}.py" for name in ("boards", "bridge", "desktop", "journey", "kill", "surface_attack"))
 SHELL = tuple(sorted(str(path.relative_to(ROOT)) for path in (ROOT / WEB).glob("test_shell_*.py")))
 CANARY = tuple(sorted(str(path.relative_to(ROOT)) for path in (ROOT / FAULTS).glob("test_canary*.py")))
+SIMULATION = tuple(f"{FAULTS}/test_{name}.py" for name in ("broken_kernels", "simulation"))
 PARTS = {
     "the shell in a browser": SHELL,
     "journeys and surfaces in a browser": JOURNEYS,
     "hosts and the SDK": ("tests/hosts", "tests/sdk"),
-    "kernels that die": (FAULTS, *(f"--ignore={file}" for file in CANARY)),
+    "kernels that die": (FAULTS, *(f"--ignore={file}" for file in (*CANARY, *SIMULATION))),
     "the web host": (WEB, *(f"--ignore={file}" for file in (*JOURNEYS, *SHELL))),
     "kernels that run": ("tests/processes",),
+    "kernels in simulation": SIMULATION,
     "the canary": CANARY,
     "the conformance suite": ("tests/conformance",),
     "the model": ("tests/model",),
