@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import json
 import os
 from collections.abc import Callable
@@ -19,6 +18,7 @@ from kernel.core.manifest import ManifestInvalid
 from kernel.registry import MAX_INVENTORY_BYTES, MAX_MANIFEST_BYTES, Registry, SourceFile, load_registry
 from lineup_sdk.protocol.framing import encode_frame
 from lineup_sdk.protocol.limits import MAX_FRAME_BYTES
+from tests.descriptors import open_descriptors
 
 VALID: dict[str, Any] = json.loads((Path(__file__).parent / "golden" / "manifest__valid.json").read_text("utf-8"))["manifest"]
 FILES = {"app.py": b"print('a')\n", "model.py": b"X = 1\n"}
@@ -62,11 +62,10 @@ class Home:
         return load_registry(self.manifests, self.workers, self.app_folders)
 
     def refusal(self) -> ManifestInvalid:
-        gc.collect()  # what earlier tests left is closed now, not in between
-        open_before = os.listdir("/proc/self/fd")
+        open_before = open_descriptors()
         with pytest.raises(ManifestInvalid) as caught:
             self.load()
-        assert os.listdir("/proc/self/fd") == open_before
+        assert open_descriptors() == open_before
         assert str(self.root) not in str(caught.value)
         return caught.value
 

@@ -22,6 +22,7 @@ from kernel.migrations import APPLICATION_ID
 from kernel.store_open import QUICK_CHECK_MAX_PAGES, StoreRefused, open_connection
 from kernel.store_start import forget_restore
 from lineup_sdk.protocol.codes import Code
+from tests.descriptors import open_descriptors
 from tests.store.world import World, flip_bit, message, open_raw
 
 
@@ -286,7 +287,7 @@ def test_the_epoch_and_the_conversation_are_made_once(world: World) -> None:
 
 
 def descriptors() -> int:
-    return len(os.listdir("/proc/self/fd"))
+    return len(open_descriptors())
 
 
 def _no_epoch() -> str:

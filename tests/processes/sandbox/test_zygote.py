@@ -20,6 +20,7 @@ from kernel.spares import Spares, spawn_ready
 from kernel.zygote import Exit, SandboxIncomplete, SpawnFailed, Zygote
 from lineup_sdk.protocol.codes import Code
 from lineup_sdk.protocol.control import LAYERS, ExitCode
+from tests.descriptors import open_descriptors
 from tests.processes.sandbox.cage import HERE, capture, open_spares, open_zygote, weakened_command
 
 NOT_BY_LEAVING_OUT = {"pid_namespace", "limits", "landlock", "descriptors", "system_calls", "capabilities"}
@@ -177,12 +178,12 @@ def _processes_in(inode: str) -> list[int]:
 
 
 async def test_closing_a_zygote_leaves_no_process_and_no_descriptor():
-    before, known = len(os.listdir("/proc/self/fd")), _children()
+    before, known = len(open_descriptors()), _children()
     for _ in range(3):
         async with open_zygote() as zygote, open_spares(zygote, 2):
             captive = await capture(zygote)
             await captive.end()
-    assert len(os.listdir("/proc/self/fd")) == before
+    assert len(open_descriptors()) == before
     assert [child for child in _children() - known if child.name().startswith("lineup")] == []
 
 
