@@ -118,7 +118,7 @@ _ALL = (
         name="host_kills",
         what="kill -9 of real web hosts, in their start or at work, with a page attached and a surface mounted, the demo Agent below some;"
         " the kernel and whoever else looks on take no notice",
-        figure=2_000,
+        figure=1_000,
         unit="hosts killed",
         seeds_a_chunk=100,
         program=_of("tests.faults.kill_loops", "hosts"),
