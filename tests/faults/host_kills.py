@@ -20,7 +20,7 @@ import trio
 from kernel.protocol.host import CallInvoke, KernelStatus
 from lineup_sdk.protocol.messages import JsonObject
 from tests.faults.kill_loops import Found
-from tests.faults.settling import settled_descriptors, settled_zombies
+from tests.faults.settling import settled_descriptors
 from tests.hosts import lineup
 from tests.processes import orphans, peers
 from tests.processes.kernel_under_test import KernelUnderTest
@@ -70,9 +70,9 @@ class _Kernel:
 
     async def _die(self, number: int, chance: random.Random, *, is_executed: bool) -> None:
         host = self._start(is_demo=number == 0, is_executed=is_executed)
+        assert host.stdout is not None
         self.found.known |= {host.pid, self.hosts.pid}
         try:
-            assert host.stdout is not None
             async with trio.lowlevel.FdStream(os.dup(host.stdout.fileno())) as said, trio.open_nursery() as nursery:
                 seconds = START_SECONDS
                 if chance.random() < IN_ITS_START:
@@ -86,8 +86,7 @@ class _Kernel:
             host.kill()
             await trio.to_thread.run_sync(host.wait)
             self.found.known.discard(host.pid)
-            with host:
-                pass
+            host.stdout.close()
         self.found.of_processes(left=await orphans.wait_orphans(self.found.known))
         self.found.counts.update(done=1, executed=is_executed)
 
@@ -155,8 +154,7 @@ async def run(found: Found) -> None:
                 async with trio.open_nursery() as lanes:
                     for number in range(LANES):
                         lanes.start_soon(one.rounds, number, len(range(number, found.count, LANES)))
-                grown = await settled_descriptors(kernel.pid, one.witness.still, at_most=before) - before
-                found.of_processes(zombies=await settled_zombies(kernel.pid, one.witness.still), descriptors=grown)
+                await found.of_rest(kernel, one.witness.still, before)
                 found.broken += [] if await one.views() == views else [f"a view outlives its host: {await one.views()} of {views}"]
                 await found.end(kernel)
                 nursery.cancel_scope.cancel()

@@ -17,7 +17,7 @@ import trio
 
 from lineup_sdk.channel import ChannelClosed
 from tests.faults.kill_loops import Found
-from tests.faults.settling import settled_descriptors, settled_zombies
+from tests.faults.settling import settled_descriptors
 from tests.processes import peers
 from tests.processes.call_states import finals_of
 from tests.processes.kernel_under_test import KernelUnderTest, opened_copy
@@ -125,8 +125,7 @@ class _Lane:
                 await self._take_results(agent)
                 agent.close()
                 await agent.wait_closed()
-                grown = await settled_descriptors(kernel.pid, person.still, at_most=before) - before
-                self.found.of_processes(zombies=await settled_zombies(kernel.pid, person.still), descriptors=grown)
+                await self.found.of_rest(kernel, person.still, before)
                 await self.found.end(kernel)
                 nursery.cancel_scope.cancel()
         finally:

@@ -27,6 +27,7 @@ import trio
 
 from tests import invariants
 from tests.faults.real_points import causes_of
+from tests.faults.settling import Pace, settled_descriptors, settled_zombies
 from tests.processes import orphans, peers
 from tests.processes.kernel_under_test import KernelUnderTest, opened_copy
 from tests.processes.orphans import children
@@ -71,6 +72,11 @@ class Found:
         """Count what stayed of processes, and tell it (INV-42)."""
         self.counts.update(orphans=len(left), zombies=zombies, leaked_descriptors=max(0, descriptors))
         self.broken += invariants.PROCESS_CHECKS["42"](left, zombies=zombies, fd_growth=descriptors)
+
+    async def of_rest(self, kernel: KernelUnderTest, pace: Pace, before: int) -> None:
+        """What a kernel that has come to rest holds: zombies, and descriptors more than before."""
+        grown = await settled_descriptors(kernel.pid, pace, at_most=before) - before
+        self.of_processes(zombies=await settled_zombies(kernel.pid, pace), descriptors=grown)
 
     def of_rows(self, home: Path) -> None:
         """Look at every promise about the rows of a home; a database that was not made yet holds none."""

@@ -19,7 +19,7 @@ import trio
 
 from kernel.protocol.host import InstancesList
 from tests.faults.kill_loops import Found
-from tests.faults.settling import settled_descriptors, settled_zombies
+from tests.faults.settling import settled_descriptors
 from tests.processes.kernel_under_test import KernelUnderTest
 from tests.processes.peers import Agent, Person
 from tests.processes.written_app import write_raw_app
@@ -118,8 +118,7 @@ async def run(found: Found) -> None:
                 for number, scope in enumerate(scopes):
                     lanes.start_soon(one.kill_one_app_again_and_again, scope, found.chance(number))
             await one.wake(scopes)
-            grown = await settled_descriptors(kernel.pid, one.person.still, at_most=before) - before
-            found.of_processes(zombies=await settled_zombies(kernel.pid, one.person.still), descriptors=grown)
+            await found.of_rest(kernel, one.person.still, before)
             await found.end(kernel)
             nursery.cancel_scope.cancel()
     finally:
